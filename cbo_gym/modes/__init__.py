@@ -68,8 +68,8 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     instance = parameters.pop(INSTANCE_KEYWORD, 0)
     of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
     of_outcomes = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
-    own = dynamics_class.keywords()
-    known = [*own, *builder_parameters(problem)]
+    mode_keywords = dynamics_class.keywords()
+    known = [*mode_keywords, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
         of_all = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
         hints = "".join(did_you_mean(name, [*known, *of_all]) for name in unknown)
@@ -77,9 +77,9 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             f"{_name(problem)} in {mode} mode has no parameter {', '.join(unknown)}{hints or ';'} it takes "
             f"{', '.join(sorted(known)) or 'none'}, and as every environment {', '.join(of_all)}"
         )
-    built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in own})
+    built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in mode_keywords})
     built = _with_outcomes(built, of_outcomes)
-    of_mode = {key: value for key, value in parameters.items() if key in own}
+    of_mode = {key: value for key, value in parameters.items() if key in mode_keywords}
     if built.outcomes.objectives:
         require_several_objectives(built.name, dynamics_class)
         if instance != 0:

@@ -152,11 +152,11 @@ def campaigns_of(rounds: Sequence[Mapping[str, Any]], learned_rounds: Sequence[L
     return [
         Campaign(
             *key,
-            len(own),
-            sum(learned is not None and not learned.partial for learned in own),
-            sum(learned is not None and learned.partial for learned in own),
+            len(learned_group),
+            sum(learned is not None and not learned.partial for learned in learned_group),
+            sum(learned is not None and learned.partial for learned in learned_group),
         )
-        for key, own in grouped.items()
+        for key, learned_group in grouped.items()
     ]
 
 

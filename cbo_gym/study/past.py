@@ -77,12 +77,14 @@ def _round(units: Units, row: TableRow, everywhere: Sequence[str]) -> dict[str, 
         measured = units.measured(row.values, row.std)
         filled = units.fill_in(measured.values, action, context)
         fields = {"action": units.flat(action), **measured._replace(values=filled).fields(), "context": context}
-        own = _read_names(re.split(r"[,;]", row.differs or ""), units.interface.nodes)
+        row_differs = _read_names(re.split(r"[,;]", row.differs or ""), units.interface.nodes)
         if row.campaign is None:
-            if own:
-                raise ArgumentError(f"{', '.join(own)} differs in an earlier campaign; give its name as {CAMPAIGN}")
+            if row_differs:
+                raise ArgumentError(
+                    f"{', '.join(row_differs)} differs in an earlier campaign; give its name as {CAMPAIGN}"
+                )
             return fields
-        differing = [name for name in units.interface.nodes if name in (*own, *everywhere)]
+        differing = [name for name in units.interface.nodes if name in (*row_differs, *everywhere)]
         return fields | {"campaign": row.campaign} | ({"differs": differing} if differing else {})
     except ArgumentError as error:
         raise ArgumentError(f"{row.label}: {error}") from error
@@ -104,12 +106,12 @@ def rounds_for(units: Units, frame: pl.DataFrame, earlier: Description) -> pl.Da
     Raises:
         ArgumentError: if a variable has another unit.
     """
-    own, nodes = units.description.units, units.interface.nodes
-    for name in sorted(set(own) & set(earlier.units)):
-        if own[name] != earlier.units[name]:
+    study_units, nodes = units.description.units, units.interface.nodes
+    for name in sorted(set(study_units) & set(earlier.units)):
+        if study_units[name] != earlier.units[name]:
             raise ArgumentError(
-                f"the unit of {name} is {own[name]!r}, and in {earlier.name} it is {earlier.units[name]!r}; convert "
-                "its rounds, data(), and add them by add_data"
+                f"the unit of {name} is {study_units[name]!r}, and in {earlier.name} it is {earlier.units[name]!r}; "
+                "convert its rounds, data(), and add them by add_data"
             )
     known = {*nodes, *(f"{noun}({name})" for name in nodes for noun in ("std", "count")), CAMPAIGN, DIFFERS}
     known |= {f"do({name})" for name in units.settable}
@@ -132,11 +134,11 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
     Warns:
         UnusedDataWarning: if the agent learns nothing from some rounds.
     """
-    odd = [one for one in past if missing_variables(one.fields["values"]) or _is_new(one.fields, units)]
-    if not odd:
+    incomplete = [row for row in past if missing_variables(row.fields["values"]) or _is_new(row.fields, units)]
+    if not incomplete:
         return
     agent, description = begin(), units.description
-    for label, fields in odd:
+    for label, fields in incomplete:
         missing = missing_variables(fields["values"])
         unknown = units.subject(units.missing_outcome(units.read(fields["action"]), fields["values"]))
         if unknown and not getattr(agent, "takes_partial", False):
@@ -154,7 +156,7 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
             )
     unused = [
         fields
-        for _, fields in odd
+        for _, fields in incomplete
         if round_for_agent(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
     ]
     if unused:

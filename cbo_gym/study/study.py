@@ -616,8 +616,8 @@ class Study:
         types[self.interface.codec.choice_name] = pl.String
         columns = {f"do({name})": types.get(name, value) for name in self.settable}
         for name in self.interface.nodes:
-            own = pl.String if name in self.units.categories else pl.Float64
-            columns |= {name: own, f"std({name})": pl.Float64, f"count({name})": pl.Int64}
+            column_type = pl.String if name in self.units.categories else pl.Float64
+            columns |= {name: column_type, f"std({name})": pl.Float64, f"count({name})": pl.Int64}
         return columns
 
     @property

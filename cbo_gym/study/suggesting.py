@@ -148,8 +148,8 @@ class _KnownRound(NamedTuple):
 
 def observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Observation:
     """Return the observation of a round, with its own context or another one."""
-    own = past["context"] if context is None else context
-    return units.observation(past["values"], own, past.get("std"), past.get("counts"))
+    observed = past["context"] if context is None else context
+    return units.observation(past["values"], observed, past.get("std"), past.get("counts"))
 
 
 def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
@@ -289,9 +289,10 @@ class Suggester:
 
     def campaigns(self, rounds: Sequence[Mapping[str, Any]]) -> list[Campaign]:
         """Return the earlier campaigns among rounds of data, and how much of them the agent learns."""
-        agent, units, own = self.peek(), self._units, [past for past in rounds if "campaign" in past]
+        agent, units, earlier = self.peek(), self._units, [past for past in rounds if "campaign" in past]
         return campaigns_of(
-            own, [round_for_agent(agent, units, units.read(past["action"]), past, observe(units, past)) for past in own]
+            earlier,
+            [round_for_agent(agent, units, units.read(past["action"]), past, observe(units, past)) for past in earlier],
         )
 
     def _restore(self, events: Sequence[Event], corrected: int) -> None:
@@ -517,7 +518,7 @@ class Suggester:
         try:
             copy = deepcopy(self.agent)
             self._teach_parts(copy)
-            expected = [own.rows() for own in self._forecast(copy, actions)]
+            expected = [expectation.rows() for expectation in self._forecast(copy, actions)]
             outcomes = forecasts_in_words(self._units, copy, actions)
         # An agent may have no model, or one that cannot be copied.
         except Exception:
@@ -580,11 +581,11 @@ class Suggester:
         actions = {tuple(units.native_values(action).items()): action for action in inside}
         seen, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
         chosen = [
-            RecommendedAction(dict(done), own if own.intervals else seen.get(done, own))
-            for done, own in zip(actions, expected, strict=True)
+            RecommendedAction(dict(done), expectation if expectation.intervals else seen.get(done, expectation))
+            for done, expectation in zip(actions, expected, strict=True)
         ]
         goal = units.description.goals[0]
-        return RecommendedSet(sorted(chosen, key=lambda one: -goal.sign * one.expected[goal.name]))
+        return RecommendedSet(sorted(chosen, key=lambda action: -goal.sign * action.expected[goal.name]))
 
     def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
         """Return the estimate of each action played, by its settings; of several estimates one that none dominates."""

@@ -184,7 +184,11 @@ class Units:
             if name in self.description.ignored or error is None:
                 continue
             if read.get(name) is None or isinstance(read[name], str) or name in counts:
-                measured = [own for own, value in read.items() if isinstance(value, float) and own not in counts]
+                measured = [
+                    measured_name
+                    for measured_name, value in read.items()
+                    if isinstance(value, float) and measured_name not in counts
+                ]
                 raise ArgumentError(
                     f"std names {name!r}{did_you_mean(name, measured)}; numbers are given for {measured}"
                 )
@@ -201,18 +205,18 @@ class Units:
         read = [self.values(row) for row in rows]
         values, errors, counts = dict[str, Any](), dict[str, float](), dict[str, int]()
         for name in read[0]:
-            own: list[Any] = [row[name] for row in read if row[name] is not None]
-            if own and isinstance(own[0], str):
-                if len(set(own)) > 1:
-                    raise ArgumentError(f"the repeats have different values of the category {name}: {own}")
-                values[name] = own[0]
+            repeats: list[Any] = [row[name] for row in read if row[name] is not None]
+            if repeats and isinstance(repeats[0], str):
+                if len(set(repeats)) > 1:
+                    raise ArgumentError(f"the repeats have different values of the category {name}: {repeats}")
+                values[name] = repeats[0]
                 continue
-            values[name], error = mean_and_error(own) if own else (None, None)
+            values[name], error = mean_and_error(repeats) if repeats else (None, None)
             # Equal repeats, such as those of a value that was set, say nothing about its error.
             if error:
                 errors[name] = error
-            if self.description.mode == "discrete" and len(own) > 1 and set(own) <= {0.0, 1.0}:
-                counts[name], errors[name] = len(own), error_of_share(values[name], len(own))
+            if self.description.mode == "discrete" and len(repeats) > 1 and set(repeats) <= {0.0, 1.0}:
+                counts[name], errors[name] = len(repeats), error_of_share(values[name], len(repeats))
         return Measured(values, errors, counts)
 
     def _read(self, name: str, value: Any) -> Any:

@@ -193,9 +193,11 @@ def _environments(envs: Any, horizon: int | None) -> list[Spec]:
     specs: list[Spec] = []
     for env in envs:
         specs += map(env_spec, expand([env], lambda: known, ENVS_LISTED_BY) if isinstance(env, str) else [env])
-        own = rounds_of(env)
-        if horizon is None and own is not None and own != gym.spec(specs[-1].name).max_episode_steps:
-            raise ArgumentError(f"{specs[-1]} was made with {own} rounds; give all runs of the sweep a horizon={own}")
+        rounds = rounds_of(env)
+        if horizon is None and rounds is not None and rounds != gym.spec(specs[-1].name).max_episode_steps:
+            raise ArgumentError(
+                f"{specs[-1]} was made with {rounds} rounds; give all runs of the sweep a horizon={rounds}"
+            )
     return specs
 
 

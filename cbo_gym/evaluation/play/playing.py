@@ -147,9 +147,9 @@ class Playing:
     def _reset(self) -> None:
         # The agent raises a CBOGymError if it does not play the task.
         with blame_agent(f"{self._where}, reset", CBOGymError):
-            own = deepcopy(self._task)
+            task = deepcopy(self._task)
             start = perf_counter()
-            self._agent.reset(own, seed=self._seeds.agent)
+            self._agent.reset(task, seed=self._seeds.agent)
             self._columns["reset_seconds"].append(perf_counter() - start)
 
     def _state(self) -> bytes:

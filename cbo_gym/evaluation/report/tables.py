@@ -406,8 +406,8 @@ def paper_tables(
         if mode != ALL_MODES
     ]
     choices = [
-        (f"{printable(env)}: share of rounds in which each was chosen.", own["choices"])
-        for env, own in of_envs.items()
-        if own["choices"].rows
+        (f"{printable(env)}: share of rounds in which each was chosen.", tables["choices"])
+        for env, tables in of_envs.items()
+        if tables["choices"].rows
     ]
     return {"overall": overall, "per_env": per_env, "improvement": improvement, "choices": choices}

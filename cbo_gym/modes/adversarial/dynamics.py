@@ -93,8 +93,8 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         return self.strategy.remember(memory, self._points(intervention), values[self._luck])
 
     def _points(self, intervention: Intervention) -> list[Floats]:
-        own = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's follow
-        return [scale.to_unit(value) for scale, value in own]
+        pairs = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's follow
+        return [scale.to_unit(value) for scale, value in pairs]
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return the outcome of rounds, with the adversary's native coordinates; a missing move is drawn."""

@@ -46,9 +46,9 @@ class AdversarialInterface(SoftInterface):
 
     def make_codec(self) -> GridCodec:
         whole = self.require_parameters()
-        own = slice(self._first)
-        intervals = dict(zip(whole.names[own], whole.intervals[own], strict=True))
-        domains = Domains(intervals if whole.named else whole.intervals[own])
+        agents = slice(self._first)
+        intervals = dict(zip(whole.names[agents], whole.intervals[agents], strict=True))
+        domains = Domains(intervals if whole.named else whole.intervals[agents])
         return GridCodec(self._all, domains)
 
     def all_actions(self) -> np.ndarray:
@@ -78,7 +78,7 @@ class AdversarialInterface(SoftInterface):
         """Return the agent's entries, then the adversary's."""
         entries = [self.entry(i, intervention, values) for i in range(self._first)]
         entries += [self._move_entry(name, values) for name in self.move_domains.names]
-        return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
+        return {node: [entries[i] for i in indices] for node, indices in self.scm.action_nodes.items()}
 
     def _move_entry(self, name: str, values: Mapping[str, Floats]) -> Entry:
         domain = self.move_domains.intervals[self.move_domains.names.index(name)]

@@ -40,8 +40,8 @@ class AdversarialOracle(Oracle):
 
     def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
         """Return the expected reward against the fixed move, whatever the adversary is about to do."""
-        own = self.scm.action_dim - len(self.dynamics.move_domains)
-        return self.mean_of(Intervention(intervention.soft[:own]))
+        count = self.scm.action_dim - len(self.dynamics.move_domains)
+        return self.mean_of(Intervention(intervention.soft[:count]))
 
     def expected_against(self, actions: np.ndarray, moves: np.ndarray, tolerance: float | None = None) -> Estimate:
         """Return E[Y | a, a'] of every action with every move, shape ``(n, m)``.

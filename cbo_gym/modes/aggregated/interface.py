@@ -104,8 +104,8 @@ class AggregatedInterface(ParametricInterface):
         assert isinstance(intervention, CellIntervention)
         intervals = np.asarray(intervention.intervals)
         info: Description = {}
-        for name, own in self.coordinates.items():
-            info[name] = intervals[:, own[0]] if len(own) == 1 else intervals[:, own]
+        for name, indices in self.coordinates.items():
+            info[name] = intervals[:, indices[0]] if len(indices) == 1 else intervals[:, indices]
             info[f"_{name}"] = np.ones(len(intervals), dtype=bool)
         return info
 

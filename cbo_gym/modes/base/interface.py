@@ -186,15 +186,15 @@ class Interface(ABC):
         Raises:
             gymnasium.error.InvalidAction: if it is not an element of the action space.
         """
-        own = copy_action(self.action_space, action)
-        self.decode(own)
-        return own
+        copied = copy_action(self.action_space, action)
+        self.decode(copied)
+        return copied
 
     def read_batch(self, actions: Actions) -> Actions:
         """Return a validated copy of a batch: an element of the batched action space."""
-        own = copy_action(self.action_space, actions)
-        self.decode_batch(own)
-        return own
+        copied = copy_action(self.action_space, actions)
+        self.decode_batch(copied)
+        return copied
 
     def read_recommendation(self, recommended: Any) -> Any:
         """Return a validated copy of a recommendation: an action, or a list of actions with several objectives.

@@ -49,8 +49,8 @@ class ParametricInterface(Interface):
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
         """Return one value per coordinate, by the parameters' names or else by node, a tuple if a node has several."""
         return {
-            name: values[own[0]] if len(own) == 1 else tuple(values[i] for i in own)
-            for name, own in self.coordinates.items()
+            name: values[indices[0]] if len(indices) == 1 else tuple(values[i] for i in indices)
+            for name, indices in self.coordinates.items()
         }
 
     @cached_property
@@ -64,13 +64,13 @@ class ParametricInterface(Interface):
     def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
         """Coordinates of actions by the node that they enter."""
         count = len(self.domains)
-        own = {node: tuple(i for i in entering if i < count) for node, entering in self.scm.action_nodes.items()}
-        return {node: coordinates for node, coordinates in own.items() if coordinates}
+        by_node = {node: tuple(i for i in entering if i < count) for node, entering in self.scm.action_nodes.items()}
+        return {node: coordinates for node, coordinates in by_node.items() if coordinates}
 
     def priceable(self) -> Priceable:
         """Return the parameters, by their names or that of the node that they enter; null is the reference."""
         names = self.domains.names
-        items = {node: tuple(names[i] for i in own) for node, own in self.own_nodes.items()}
+        items = {node: tuple(names[i] for i in indices) for node, indices in self.own_nodes.items()}
         return Priceable(items | {name: (name,) for name in names}, [frozenset({name}) for name in names], self._origin)
 
     @cached_property
@@ -92,11 +92,11 @@ class ParametricInterface(Interface):
 
     def affected_nodes(self) -> dict[str, str]:
         names = self.problem.domains.names
-        return {node: ", ".join(names[i] for i in own) for node, own in self.scm.action_nodes.items()}
+        return {node: ", ".join(names[i] for i in indices) for node, indices in self.scm.action_nodes.items()}
 
     def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         entries = [self.entry(i, intervention, values) for i in range(self.scm.action_dim)]
-        return {node: [entries[i] for i in own] for node, own in self.scm.action_nodes.items()}
+        return {node: [entries[i] for i in indices] for node, indices in self.scm.action_nodes.items()}
 
     def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the entry of one coordinate, in native units; for the arguments see :meth:`node_entries`."""
@@ -115,9 +115,9 @@ class ParametricInterface(Interface):
         return {transform.names[name]: float(unit.to_new(record[name])) for name, (_, unit) in units if name in record}
 
     def task_fields(self) -> dict[str, Any]:
-        own = self.own_nodes
+        by_node = self.own_nodes
         return {
-            "action_nodes": {name: own[name] for name in self.nodes if name in own},
+            "action_nodes": {name: by_node[name] for name in self.nodes if name in by_node},
             "action_domains": tuple(self.problem.action_domains)[: len(self.domains)],
             "action_names": self.domains.names,
         }

@@ -53,7 +53,7 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
         raise ArgumentError(f"{where}: costs cannot have reference; change is counted from the null action")
     if unpriced := sorted(set(costs.reference) - set(costs.per_unit)):
         raise ArgumentError(f"{where}: costs have a reference but no price per_unit of {unpriced}")
-    own = replace(
+    fitted = replace(
         costs,
         variables=_by_item(where, costs.variables, priceable),
         per_unit=(per_unit := _by_item(where, costs.per_unit, priceable)),
@@ -61,12 +61,12 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
         reference=costs.reference if priceable.origin is None else {name: priceable.origin[name] for name in per_unit},
         observed={name: price for name, price in costs.observed.items() if name in seen},
     )
-    if free := next((items for items in priceable.sets if items and not own.fixed_cost(items)), None):
+    if free := next((items for items in priceable.sets if items and not fitted.fixed_cost(items)), None):
         raise ArgumentError(
             f"{where}: costs leave an intervention on {sorted(free)} without a fixed price; give a price of each of "
             "these, of the set, or a base"
         )
-    return own
+    return fitted
 
 
 def _require_known(what: str, names: Collection[str], known: Collection[str]) -> None:

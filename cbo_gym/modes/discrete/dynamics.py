@@ -20,7 +20,11 @@ class ArmInstances(Instances):
         for arm in arms_of(self.problem):
             for name, value in arm.items():
                 values.setdefault(name, []).append(value)
-        spans = {name: (min(own), max(own)) for name, own in values.items() if max(own) > min(own)}
+        spans = {
+            name: (min(arm_values), max(arm_values))
+            for name, arm_values in values.items()
+            if max(arm_values) > min(arm_values)
+        }
         return {name: Unit(span, span, True) for name, span in spans.items() if self.rng.random() < 0.5}
 
 

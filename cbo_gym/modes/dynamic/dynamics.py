@@ -103,8 +103,8 @@ class DynamicDynamics(DynamicInterface, Dynamics):
         if not index:
             return intervention
         in_slice = self._in_slice[index]
-        own = {in_slice[name]: pair for name, pair in intervention.hard.items()}
-        return Intervention((float(index),), {**memory.implemented, **own})
+        current = {in_slice[name]: pair for name, pair in intervention.hard.items()}
+        return Intervention((float(index),), {**memory.implemented, **current})
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Past:
         rounds = memory.rounds + 1

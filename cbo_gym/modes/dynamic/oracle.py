@@ -200,10 +200,10 @@ class DynamicOracle(Oracle):
         return len(self.dynamics.codec.sets[self.dynamics.codec.choice_index(action)])
 
     def _with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
-        own = self.dynamics.situate(batch, Past(index * self.dynamics.trials, {})).hard
+        changed = self.dynamics.situate(batch, Past(index * self.dynamics.trials, {})).hard
         names = {f"{name}_{index}" for name in self.dynamics.manipulable}
         others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}
-        return self._mean_over_slices({**others, **own})
+        return self._mean_over_slices({**others, **changed})
 
     def _random_value(self, count: int = SEQUENCES) -> tuple[float, float]:
         """Return the mean and standard error, over random sequences, of the mean over slices."""

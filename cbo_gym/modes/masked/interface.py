@@ -94,8 +94,8 @@ class MaskedInterface(ParametricInterface):
         """Return the base arms, by their own names too."""
         items = super().priceable().items
         names = self.problem.domains.names
-        own = {arm: (name,) for arm, name in zip(self.codec.arms, names, strict=True)}
-        return Priceable({**items, **own}, [frozenset({name}) for name in names], {}, units=False)
+        by_arm = {arm: (name,) for arm, name in zip(self.codec.arms, names, strict=True)}
+        return Priceable({**items, **by_arm}, [frozenset({name}) for name in names], {}, units=False)
 
     def changed_items(self, intervention: Intervention) -> Changed:
         """Return the selected base arms."""

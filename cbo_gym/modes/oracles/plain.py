@@ -279,12 +279,12 @@ class Oracle:
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Return the rewards under each of a batch, shape ``(n, draws)``, after ``reduce`` on some rows at a time."""
-        own = intervention.batch_shape[: self.dynamics.own_axes]
+        leading = intervention.batch_shape[: self.dynamics.own_axes]
         shape = intervention.batch_shape[self.dynamics.own_axes :]
         count = shape[0] if shape else 1
         batch = intervention.broadcast(shape) if shape else intervention.expand()
         draws = math.prod(np.broadcast_shapes(*map(np.shape, noise)))
-        size = max(1, CHUNK // (draws * math.prod(own)))
+        size = max(1, CHUNK // (draws * math.prod(leading)))
         blocks = []
         for start in range(0, count, size):
             rows = batch.rows(slice(start, start + size)).expand()

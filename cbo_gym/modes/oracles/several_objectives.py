@@ -162,18 +162,18 @@ class SeveralObjectivesOracle(Oracle):
 
     def score(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Scores:
         vectors = self.expected_vectors([*played, *(action for group in recommended for action in group)])
-        (own, later), (own_errors, later_errors) = (np.split(array, [len(played)]) for array in vectors)
+        (played_vectors, later), (played_errors, later_errors) = (np.split(array, [len(played)]) for array in vectors)
         ends = np.cumsum([len(group) for group in recommended])[:-1]
         groups = np.split(later, ends)
         rounds = range(1, len(played) + 1)
         best = np.full(len(played), self.optimum.value)
         front = self.front.vectors
         return Scores(
-            self._hypervolumes([own[:t] for t in rounds], [own_errors[:t] for t in rounds]),
+            self._hypervolumes([played_vectors[:t] for t in rounds], [played_errors[:t] for t in rounds]),
             self._hypervolumes(groups, np.split(later_errors, ends)),
             best,
             best,
-            more={"expected_rewards": own.tolist()},
+            more={"expected_rewards": played_vectors.tolist()},
             more_next={
                 "gd_plus": [generational_distance_plus(group, front) for group in groups],
                 "igd_plus": [inverted_generational_distance_plus(group, front) for group in groups],

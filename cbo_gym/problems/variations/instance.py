@@ -281,8 +281,8 @@ class SettingInstances(Instances):
             return False
         if name in {constraint.node for constraint in self.problem.outcomes.constraints}:
             return False
-        own = self.copies(name)
-        noiseless = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in own)
+        copies = self.copies(name)
+        noiseless = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in copies)
         return noiseless or not self.problem.noise_known
 
 

@@ -43,13 +43,13 @@ def front(snapshot: Snapshot) -> dict[str, Any] | str:
             axes.plot(*values[~best].T, "o", color=GREY, markersize=3.5, alpha=0.7, label="dominated round")
             axes.plot(*values[best].T, "o", color=BLUE, markersize=5.0, label="round not dominated")
             if forecast:
-                own = [forecast[name] for name in names]
-                order = np.argsort(own[0].mean)
+                objective_values = [forecast[name] for name in names]
+                order = np.argsort(objective_values[0].mean)
                 # With three objectives a line through two of them would go back and forth.
                 style = "--" if len(forecast) == 2 else "."
-                line = [band.mean[order] for band in own]
+                line = [band.mean[order] for band in objective_values]
                 axes.plot(*line, style, color=ORANGE, linewidth=1.0, markersize=3.0, label="forecast of random actions")
-                _draw_intervals(axes, own, fmt="none", alpha=0.25)
+                _draw_intervals(axes, objective_values, fmt="none", alpha=0.25)
             if recommended:
                 marker = {"fmt": "D", "markersize": 5.5, "markerfacecolor": "none", "label": "recommended"}
                 _draw_intervals(axes, [recommended[name] for name in names], **marker)

@@ -113,7 +113,7 @@ class Snapshot:
     def measurements(self, name: str) -> list[Any]:
         """Return the measured values of a variable, numbers or labels, in the order of the rounds."""
         values = [*(known.values for known in self.rounds), *self.others]
-        return [value for own in values if (value := own.get(name)) is not None]
+        return [value for row in values if (value := row.get(name)) is not None]
 
     # Words ---------------------------------------------------------------------------------------------------
 

@@ -46,57 +46,61 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
     if agent is None:
         return snapshot.silence
     left_out = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
-    each = {name: own for name in snapshot.study.interface.nodes
-            if name not in categories and (own := left_out.get(name)) is not None and len(own.values) > 1}  # fmt: skip
+    numbers = [name for name in snapshot.study.interface.nodes if name in left_out and name not in categories]
+    each = {name: left_out[name] for name in numbers if len(left_out[name].values) > 1}
     if not each:
         return f"{snapshot.description.agent} has no models whose predictions can be compared with the rounds."
-    each = {name: _native(snapshot, name, own) for name, own in each.items()}
+    each = {name: _native(snapshot, name, predictions) for name, predictions in each.items()}
     rows = [
         [
             snapshot.with_unit(name),
-            len(own.values),
-            float(np.sqrt(np.mean(np.square(own.values - own.predictions)))),
-            f"{int(own.covered.sum())} of {len(own.values)}",
+            len(predictions.values),
+            float(np.sqrt(np.mean(np.square(predictions.values - predictions.predictions)))),
+            f"{int(predictions.covered.sum())} of {len(predictions.values)}",
         ]
-        for name, own in each.items()
+        for name, predictions in each.items()
     ]
     with page_style():
         panels = [
             {
                 "title": snapshot.with_unit(name),
-                "figure": image(_panel(own), f"{row[0]}: {row[3]} values in their intervals"),
+                "figure": image(_panel(predictions), f"{row[0]}: {row[3]} values in their intervals"),
             }
-            for (name, own), row in zip([*each.items()][:MAX_PANELS], rows, strict=False)
+            for (name, predictions), row in zip([*each.items()][:MAX_PANELS], rows, strict=False)
         ]
     return {"rows": rows, "panels": panels}
 
 
-def _native(snapshot: Snapshot, name: str, own: LeaveOneOut) -> LeaveOneOut:
+def _native(snapshot: Snapshot, name: str, predictions: LeaveOneOut) -> LeaveOneOut:
     """Return predictions in the study's units."""
     if snapshot.units.objectives != (name,):
-        return own
+        return predictions
     native = snapshot.units.to_values
-    low, high = snapshot.units.to_ends(own.predictions - own.half_widths, own.predictions + own.half_widths)
-    return own._replace(values=native(own.values), predictions=native(own.predictions), half_widths=(high - low) / 2)
+    low, high = snapshot.units.to_ends(
+        predictions.predictions - predictions.half_widths, predictions.predictions + predictions.half_widths
+    )
+    return predictions._replace(
+        values=native(predictions.values), predictions=native(predictions.predictions), half_widths=(high - low) / 2
+    )
 
 
-def _panel(own: LeaveOneOut) -> Figure:
+def _panel(predictions: LeaveOneOut) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=PANEL, layout="constrained")
     axis = figure.add_subplot()
-    for chosen, colour in ((own.covered, BLUE), (~own.covered, ORANGE)):
+    for chosen, colour in ((predictions.covered, BLUE), (~predictions.covered, ORANGE)):
         axis.errorbar(
-            own.values[chosen],
-            own.predictions[chosen],
-            own.half_widths[chosen],
+            predictions.values[chosen],
+            predictions.predictions[chosen],
+            predictions.half_widths[chosen],
             fmt="o" if colour == BLUE else "D",
             color=colour,
             markersize=3.5,
             elinewidth=1.0,
             alpha=0.7,
         )
-    ends = float(own.values.min()), float(own.values.max())
+    ends = float(predictions.values.min()), float(predictions.values.max())
     axis.plot(ends, ends, color=GREY, linewidth=0.8, linestyle=":")
     axis.set(xlabel="measured", ylabel="predicted from the others")
     return figure
