@@ -154,7 +154,7 @@ def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tenso
 def _choose_starts(
     candidates: Tensor, values: Tensor, features: ActionFeatures, restarts: int, generator: torch.Generator
 ) -> Tensor:
-    """Return starts for the ascent: in each of the best supports its best point, and others by their value."""
+    """Return starts for the ascent: the best point of each of the best sets of coordinates, then other good points."""
     chosen = features.membership(candidates)
     if chosen.shape[-1]:
         _, group = chosen.unique(dim=0, return_inverse=True)
@@ -184,7 +184,7 @@ def _with_slope(values: Tensor, points: Tensor) -> Tensor:
 
 
 def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor) -> Tensor:
-    """Return the best end of ascents from ``starts``, ``n x search_dim``.
+    """Return the best point that gradient ascents from ``starts``, ``n x search_dim``, reach.
 
     They begin on ``approximation``; the best of them go on on ``value``.
     """

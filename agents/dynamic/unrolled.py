@@ -1,4 +1,4 @@
-"""Effects of the interventions in a slice, estimated from time series, given the slice before it."""
+"""Estimates, from time series, of the effects of interventions in a time slice, given the slice before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Ob
 
 
 class UnrolledNetwork(EffectNetwork):
-    """A network over a slice and the previous one, in which the effects of both mostly add up.
+    """Network over a slice and the previous one, with a kernel that expects their effects to be mostly additive.
 
     A variable with parents in both slices is modelled as a function of all its parents, plus a function of those in
     each slice. Few series then suffice to learn the effect of the previous slice, also where the present variables
@@ -75,7 +75,7 @@ class UnrolledModel(ObservationalModel):
             self.network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        # Only for the mean reward, which is the estimate without series.
+        # Without series the estimate is the mean reward.
         self._rewards.append(reward)
 
     def rule(self, target: frozenset[str]) -> str:
@@ -93,7 +93,7 @@ class UnrolledModel(ObservationalModel):
         return super().effect(self._own(target), torch.cat([held, values], -1))
 
     def _own(self, target: frozenset[str]) -> frozenset[str]:
-        """Return the target set and the fixed variables, by their names in the unrolled diagram."""
+        """Return the variables that are set or fixed, by their names in the unrolled diagram."""
         return self._held | {f"{name}_{self._index}" for name in target}
 
 

@@ -1,4 +1,4 @@
-"""Expected improvement for normal beliefs, in logarithms, and the search of the point where a score is greatest."""
+"""Logarithms of expected improvement under normal posteriors, and an evolutionary search for the best point."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
 
 
 def log_augmented_ei_factor(std: Tensor, noise: float) -> Tensor:
-    """Return the log of the share of its standard deviation that a belief loses by one noisy observation.
+    """Return the log of the share of a posterior standard deviation that one noisy observation removes.
 
     The share ``1 - noise / sqrt(sd^2 + noise^2)`` is written as a product, which does not cancel for small sd.
 
     Args:
-        std: standard deviations of beliefs, any shape, above 0.
+        std: posterior standard deviations, any shape, above 0.
         noise: standard deviation of the observation, above 0.
 
     References:
@@ -62,7 +62,7 @@ def evolve(
     levels: Levels | None = None,
     repair: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[np.ndarray, float]:
-    """Return the best point, and its score, of ``points`` and of generations of points around the best ones.
+    """Search by evolution around the best of ``points``; return the best point found and its score.
 
     Args:
         points: candidates in the unit box, ``n x d``.

@@ -64,7 +64,7 @@ class CBOU(CBO):
         return 0.0
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return posterior means of E[Y | action]; observing and actions on unlikely parents have one estimate."""
+        """Return posterior means of E[Y | action]; actions that set no likely parent share their mean reward."""
         parents = self.posterior.parents()
         idle = np.array([not self.task.targets[int(past.action["target"])] & parents for past in self.history])
         estimates = super().estimated_rewards()

@@ -2,8 +2,8 @@
 
 The model of the function-network methods (Astudillo & Frazier 2021; Sussex et al. 2023, sec. 3). A node is
 ``x = f(parents, own actions) + u`` with ``f`` a GP and ``u`` the node's noise, whose distribution the task gives or
-which is normal with a standard deviation that is fitted; in hard mode the noise of nodes with latent causes is expected
-to be a good part of what they vary by. Rounds in which a node was set do not train it.
+which is normal with a standard deviation that is fitted; in hard mode the prior expects the noise of nodes with latent
+causes to be a large part of their variance. A node's GP does not learn from rounds in which the node was set.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class GPNetwork:
     Args:
         task: soft or hard.
         device: torch device.
-        constrained: nodes under constraints, which are modelled with their ancestors as the reward is.
+        constrained: nodes under constraints; they and their ancestors are modelled too.
         make: makes the surrogate of a node.
-        signals: whether to model children of signals from these, see the attribute.
-        signal_inputs: whether the children of signals also have the inputs of the signals as inputs.
+        signals: whether children of the nodes in the attribute ``signals`` are modelled from the signals.
+        signal_inputs: whether the GPs of these children also have the inputs of the signals as inputs.
 
     Attributes:
         nodes: the modelled nodes, the reward and its ancestors, in topological order.
@@ -58,10 +58,9 @@ class GPNetwork:
         actions: node -> indices of the coordinates of soft actions that enter it.
         surrogates: node -> its GP.
         signals: soft mode: nodes that share latent causes with all of their modelled children. The noise of such a node
-            informs about a child's, and a function of the node's observed values would mix the two. The child's
-            expected value depends on the node's function without noise, its signal. So the child's GP has the
-            signal, as the node's GP estimates it, as an input. Since the estimate errs, a function of the signal's
-            inputs is added.
+            is correlated with the child's, so a GP of the child on the node's observed values would be biased. The
+            child's GP therefore has as its input the node's mean function without noise, its *signal*, as the node's GP
+            estimates it. A function of the signal's inputs is added, because that estimate has an error.
         minimal: hard mode: the minimal target sets, which searches run over.
         features: features of the task's actions.
         settable: hard mode: domains of the variables that can be set.
@@ -112,7 +111,8 @@ class GPNetwork:
         self._rows = self.inputs  # the same of all rounds, also of those without a reward
         self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in all rounds
         self._errors = self._observed  # variances of the stated errors of these values
-        self._own = self._observed.bool()  # whether the values are those of this system's mechanisms
+        # Whether the values are those of this system's mechanisms.
+        self._is_current = self._observed.bool()
         self._stale = True  # whether the surrogates may have data that they were not updated to
 
     def _find_signals(self) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ class GPNetwork:
             errors = [standard_error(observation, self._index[node]) for node in self.nodes]
             self._errors = torch.cat([self._errors, self.inputs.new_tensor([errors]).square()])
             is_current = [[not differs[self._index[node]] for node in self.nodes]]
-            self._own = torch.cat([self._own, torch.tensor(is_current, device=self._own.device)])
+            self._is_current = torch.cat([self._is_current, torch.tensor(is_current, device=self.device)])
             self._update_signals()
 
     def learn(self, node: str, inputs: Sequence[float], output: float, error: float = 0.0) -> None:
@@ -247,7 +247,7 @@ class GPNetwork:
         """Give the children of signals the present estimates of these, in all their data."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
         columns, errors = self._rows.split(1, -1), dict(zip(self.nodes, self._errors.unbind(-1), strict=True))
-        is_current = dict(zip(self.nodes, self._own.unbind(-1), strict=True))
+        is_current = dict(zip(self.nodes, self._is_current.unbind(-1), strict=True))
         with torch.no_grad():
             for node in self.nodes:
                 surrogate = self.surrogates[node]

@@ -2,8 +2,8 @@
 
 With noisy nodes many rounds are needed to learn the outcome of an action, and a nearly greedy agent settles too early.
 Therefore every second one of the first rounds explores, and later every fifth for a while. In hard mode exploration
-plays the minimal target set not played yet whose action teaches the mechanisms most. Otherwise it plays the action that
-is best within wide confidence bounds, for the most favourable eta of every node. Without noise,
+plays, of the minimal target sets not played yet, the action that is most informative about the mechanisms. Otherwise it
+plays the best action of a network in which each node is anywhere within wide confidence bounds. Without noise,
 :mod:`cbo_gym.agents.networks.exploration` does better.
 """
 
@@ -49,7 +49,7 @@ class WarmupExploration:
         self.device = device
 
     def due(self, rounds: int) -> bool:
-        """Return whether the agent explores after this number of rounds, initial data apart."""
+        """Return whether the agent explores after this number of rounds, without the initial data."""
         if rounds < FIRST_ROUNDS:
             return rounds % 2 == 1
         return self._goes_on and rounds < LAST_ROUND and rounds % PERIOD == 0

@@ -38,7 +38,7 @@ class CoCaBO(Agent):
 
     Args:
         beta: factor of beta_i(n), whose square root multiplies the standard deviation; finite, at least 0.
-        rho: factor of rho_i(n), the exploration of arms; finite, at least 0.
+        rho: factor of rho_i(n), the exploration bonus of an arm; finite, at least 0.
         index: the value of an arm: ``"posterior"`` (the highest bounds of its present model) or ``"published"``
             (Algorithm 2 to the letter: running averages, one first play each).
         backend: the arms' model: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or
@@ -88,7 +88,7 @@ class CoCaBO(Agent):
         ]
 
     def _warn_of_changes(self, variables: frozenset[str], contexts: frozenset[str]) -> None:
-        """Warn if some actions change a context on which others depend, provided that the diagram is known."""
+        """Warn if setting the variables changes contexts on which their values depend, by a known diagram."""
         if self.task.graph.diagram is None:
             return
         changed = sorted(contexts & self.task.diagram.mutilate(variables).descendants(variables))
@@ -129,7 +129,7 @@ class CoCaBO(Agent):
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
-        """Return classes of possibly optimal scopes over the variables and contexts of the scopes offered."""
+        """Return variables and contexts of the possibly optimal scopes over those of the scopes offered."""
         variables = frozenset().union(*[settable for settable, _ in offered])
         contexts = frozenset().union(*[allowed for _, allowed in offered])
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))

@@ -2,7 +2,8 @@
 
 * :data:`TUNING` and :data:`TUNING_INSTANCES`: seeds of runs and of random families by which defaults, rules and
   parameters are chosen;
-* :data:`PUBLICATION`, of both: for published verdicts alone; no default, rule or parameter may depend on their results.
+* :data:`PUBLICATION`: seeds and instances for published verdicts alone; no default, rule or parameter may depend on
+their results.
 
 All other seeds are free and may have influenced a choice; the first published results had seeds from 0 on.
 """

@@ -17,7 +17,7 @@ from cbo_gym.referee.player import play
 from cbo_gym.referee.serialization import pack
 from cbo_gym.task import Action, Info, Observation, Task
 
-# The answers of agents are actions, which are far smaller in all environments.
+# Answers are actions and agents' states, which are far smaller.
 MAX_ANSWER_BYTES = 2**26
 # Errors that keep their class; others become a PlayerError.
 KINDS: dict[str, type[CBOGymError]] = {
@@ -88,7 +88,7 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
 
 
 def _begin(task: str, seconds: float, name: str, argument: str | bytes) -> tuple[Worker, Any]:
-    """Return a worker of its own and its first answer; without one in time, end the process.
+    """Start a worker and call it; return the worker and its answer, or end its process if the call fails.
 
     Raises:
         ArgumentError: if the task cannot be done; the message gives the reason.

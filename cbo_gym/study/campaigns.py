@@ -27,11 +27,11 @@ class UnusedDataWarning(UserWarning):
 
 
 class Difference(NamedTuple):
-    """What a round of an earlier campaign does not show of this system.
+    """What a round of an earlier campaign cannot tell about this system.
 
     Attributes:
-        mechanisms: the nodes whose mechanisms it does not show.
-        values: the nodes whose expected values under the action it does not show: these and what they affect.
+        mechanisms: nodes whose mechanisms differ in that campaign.
+        values: nodes whose expected values under the action may differ: those nodes, and the nodes that they affect.
     """
 
     mechanisms: frozenset[str]
@@ -75,7 +75,7 @@ class Campaign:
 
 
 def difference(units: Units, action: Action, past: Mapping[str, Any]) -> Difference:
-    """Return what a round does not show of this system; nothing for a round of this campaign."""
+    """Return what a round cannot tell about this system; nothing is missing in a round of this campaign."""
     if not past.get("differs"):
         return Difference(frozenset(), frozenset())
     done = units.native_values(action) if units.interface.sets_variables else ()
@@ -100,12 +100,12 @@ def _difference(
 
 
 def shows_reward(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
-    """Return whether a round shows all objectives of an action that this study can suggest."""
+    """Return whether a round tells all objectives of an action that this study can suggest."""
     return is_complete(units, action, past) and not units.unknown_objectives(past["values"])
 
 
 def is_complete(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
-    """Return whether a round shows the outcome of an action that this study can suggest: usually all objectives."""
+    """Return whether a round tells the outcome of an action that this study can suggest: usually all objectives."""
     is_same = difference(units, action, past).values.isdisjoint(units.objectives)
     return is_same and not units.missing_outcome(action, past["values"]) and not only_observed(action)
 

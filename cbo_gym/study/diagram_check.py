@@ -28,8 +28,8 @@ MAX_ROUNDS = 300
 # Statements that are tested, evenly spread: a diagram implies about the square of its variables.
 MAX_STATEMENTS = 150
 POWER = 0.8
-# A variable, another one, the causes that separate them, and the variables whose setting changes what the causes say of
-# the first one: rounds in which these are set and others are apart.
+# Two variables, the causes of the first that separate them, and the variables whose interventions change how it depends
+# on these causes; rounds with and without such an intervention are tested separately.
 Statement = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 # Least standard deviation of an input, so that a constant one stays constant.
 TINY = 1e-300

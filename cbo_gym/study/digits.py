@@ -1,4 +1,4 @@
-"""Suggestions with the significant digits that the ranges of a study name."""
+"""Rounding of suggestions to the significant digits of a study's ranges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAWN = 20
 
 
 def require_digits(codec: Codec) -> None:
-    """Refuse digits that do not go with the limits.
+    """Raise ArgumentError if values with these digits cannot meet the limits.
 
     Raises:
         ArgumentError: for an equality of values with digits, or if no rounded setting is found within the limits.

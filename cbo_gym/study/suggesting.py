@@ -153,7 +153,7 @@ def observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Obser
 
 
 def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
-    """Return whether a round may be one of a task, whose rounds are complete."""
+    """Return whether a round may be part of a task's initial data, whose rewards agents may read."""
     return not past.get("differs") and is_complete(units, units.read(past["action"]), past)
 
 
@@ -204,7 +204,7 @@ class Suggester:
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
         self._history, self._units, self._original = history, units, agent
-        # Whether the agent is ahead of the log: during a suggestion, and after one that failed.
+        # Whether the agent has moved beyond the last event of the log: during a suggestion, and after one that failed.
         self._ahead = False
         self.forget()
 
@@ -451,7 +451,7 @@ class Suggester:
         return _KnownRound(action, vars(entry) | {"values": values})
 
     def _teach_parts(self, agent: Any) -> None:
-        """Let a copy of the agent learn the partial trials; the agent itself learns a trial once, at its end."""
+        """Let a copy of the agent learn from partial trials; the agent itself learns when a trial ends."""
         for entry in self._trials.pending:
             if entry.status == "partial":
                 part = self._part(entry)

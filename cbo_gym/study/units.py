@@ -19,7 +19,7 @@ from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.study.precision import Measured, error_of_share, mean_and_error, read_counts
 from cbo_gym.task import Action, Mode, Observation
 
-# Share of the width of the bounds by which an action may miss them, because printed numbers have six digits.
+# An action may be outside the bounds by this share of their width, because printed numbers have six digits.
 ROUNDING = 1e-5
 # Smaller values become 0 for agents, because dividing by their square overflows.
 NEGLIGIBLE = 1e-100
@@ -238,7 +238,7 @@ class Units:
 
     @property
     def conditions(self) -> str:
-        """What a round must meet to count, in words."""
+        """The kinds of conditions that a round must meet to be the best, in words."""
         has_constraints = bool(self.interface.problem.outcomes.constraints)
         words = ["limits"] * (self.codec.limits is not None) + ["constraints"] * has_constraints
         return " and ".join(words)
@@ -278,7 +278,7 @@ class Units:
     def cost(self, action: Action, used: Iterable[str] = ()) -> float | None:
         """Return the cost of an action; None if there are no costs.
 
-        Values outside the bounds cost what they are, cells as the nearest one inside.
+        Values outside the bounds are priced as they are, and a cell as the nearest cell inside.
 
         Args:
             action: the action.

@@ -1,6 +1,6 @@
 """Third-party agents and blind play: what the evaluator asks of :mod:`cbo_gym.referee`, which it does not import.
 
-The referee stands above the evaluator and is found by name, in every process that plays.
+The referee imports the evaluator, so the evaluator imports it by name, and only in processes that play.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ WAIT_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Execution:
-    """Where and within which limits the runs of a sweep are played, what is skipped, and who hears of it.
+    """Settings of a sweep: backend, limits, checkpoints, blind play, skipped runs and progress callbacks.
 
     Args:
         backend: ``"local"`` for processes on this machine; ``"dask"`` for a cluster.
@@ -221,7 +221,7 @@ def play_jobs(
 
 
 def store_run(job: Job, run: Run) -> Run:
-    """Store a run under its own name, because its code may be newer than the job; keep a finished run."""
+    """Store a run, named by its code, which may be newer than the job's; keep a finished run of that name."""
     path = job.folder / name_of(run)
     try:
         with lock_folder(job.folder):
@@ -291,10 +291,12 @@ def _plays_here(job: Job) -> bool:
     return job.player.sent is not None and not job.player.sent.payload
 
 
-def _outcome(worker: Worker, job: Job, times: int = 0, hear: Callable[[Any], None] | None = None) -> Run:
-    """Play a job in a worker's process; ``hear`` receives at most ``times`` of its rounds."""
+def _outcome(worker: Worker, job: Job, times: int = 0, on_round: Callable[[Any], None] | None = None) -> Run:
+    """Play a job in a worker's process; ``on_round`` receives at most ``times`` of its rounds."""
     try:
-        content = worker.call(partial(_play_and_encode, times=times), job, keep=job.leaves_no_trace, on_message=hear)
+        content = worker.call(
+            partial(_play_and_encode, times=times), job, keep=job.leaves_no_trace, on_message=on_round
+        )
         return run_from_bytes(b64decode(content), job.path)
     except (DiedError, ArgumentError) as error:
         return _unfinished_run(job, "failed", str(error))
@@ -319,7 +321,7 @@ def _on_cluster(jobs: Sequence[Job], address: str, limits: Limits) -> Generator[
         yield job, outcome
 
 
-# The process of a worker that is dropped ends.
+# The cache holds one worker; when another replaces it, its process ends.
 @lru_cache(maxsize=1)
 def _kept_worker(limits: Limits, sources: object) -> Worker:
     return Worker(limits)
