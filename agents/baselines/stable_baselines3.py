@@ -1,9 +1,8 @@
 """StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
-implementations. Needs the extra ``sb3``. Such an algorithm runs the loop over
-rounds itself. It therefore learns in its own thread, on an environment whose ``step`` gives the action to the agent and
-waits for the outcome.
+implementations. Needs the extra ``sb3``. These algorithms run the loop over rounds themselves. Each therefore learns in
+a thread of its own, on an environment whose ``step`` passes the action to the agent and waits for the outcome.
 """
 
 from __future__ import annotations

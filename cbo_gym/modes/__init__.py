@@ -84,11 +84,13 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
         require_several_objectives(built.name, dynamics_class)
         if instance != 0:
             raise ArgumentError(f"instances transform one reward; {built.name} has several objectives: set instance=0")
-    truth = dynamics_class(built, **of_mode)  # which checks names as the user knows them
+    # The published problem is built first, so that errors have the names that the user knows.
+    truth = dynamics_class(built, **of_mode)
     if (transformed := transform_problem(built, dynamics_class.instances, instance)) is not built:
         truth = dynamics_class(transformed, **of_mode)
     if (known_problem := with_knowledge(built, **of_graph)) is built:
         return truth
+    # Agents that know the graph differently play the same instance; regret is measured from the true one.
     dynamics = dynamics_class(transform_problem(known_problem, dynamics_class.instances, instance, built), **of_mode)
     require_known(known_problem.outcomes, dynamics.knowledge)
     dynamics.truth = truth

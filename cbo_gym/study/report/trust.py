@@ -71,36 +71,36 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
     return {"rows": rows, "panels": panels}
 
 
-def _native(snapshot: Snapshot, name: str, predictions: LeaveOneOut) -> LeaveOneOut:
+def _native(snapshot: Snapshot, name: str, left_out: LeaveOneOut) -> LeaveOneOut:
     """Return predictions in the study's units."""
     if snapshot.units.objectives != (name,):
-        return predictions
+        return left_out
     native = snapshot.units.to_values
     low, high = snapshot.units.to_ends(
-        predictions.predictions - predictions.half_widths, predictions.predictions + predictions.half_widths
+        left_out.predictions - left_out.half_widths, left_out.predictions + left_out.half_widths
     )
-    return predictions._replace(
-        values=native(predictions.values), predictions=native(predictions.predictions), half_widths=(high - low) / 2
+    return left_out._replace(
+        values=native(left_out.values), predictions=native(left_out.predictions), half_widths=(high - low) / 2
     )
 
 
-def _panel(predictions: LeaveOneOut) -> Figure:
+def _panel(left_out: LeaveOneOut) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=PANEL, layout="constrained")
     axis = figure.add_subplot()
-    for chosen, colour in ((predictions.covered, BLUE), (~predictions.covered, ORANGE)):
+    for chosen, colour in ((left_out.covered, BLUE), (~left_out.covered, ORANGE)):
         axis.errorbar(
-            predictions.values[chosen],
-            predictions.predictions[chosen],
-            predictions.half_widths[chosen],
+            left_out.values[chosen],
+            left_out.predictions[chosen],
+            left_out.half_widths[chosen],
             fmt="o" if colour == BLUE else "D",
             color=colour,
             markersize=3.5,
             elinewidth=1.0,
             alpha=0.7,
         )
-    ends = float(predictions.values.min()), float(predictions.values.max())
+    ends = float(left_out.values.min()), float(left_out.values.max())
     axis.plot(ends, ends, color=GREY, linewidth=0.8, linestyle=":")
     axis.set(xlabel="measured", ylabel="predicted from the others")
     return figure
