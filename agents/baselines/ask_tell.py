@@ -36,7 +36,7 @@ class AskTell(Agent):
 
     def setup(self, seed: int) -> None:
         # Points without a reward yet.
-        self._asked: list[np.ndarray] = []
+        self._proposed: list[np.ndarray] = []
         self._points: list[np.ndarray] = []
         self.start(self.task.codec.dim, seed)
 
@@ -59,8 +59,8 @@ class AskTell(Agent):
         return np.array([past.reward for past in self.history])
 
     def act(self, observation: Observation) -> Action:
-        self._asked.append(np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0))
-        return self.task.codec.to_action(self._asked[-1])
+        self._proposed.append(np.clip(np.asarray(self.ask(), dtype=np.float64), 0.0, 1.0))
+        return self.task.codec.to_action(self._proposed[-1])
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -72,7 +72,7 @@ class AskTell(Agent):
     def _point_of(self, action: Action) -> np.ndarray:
         """Return the proposed point that became this action, or else the codec's point of the action."""
         point = self.task.codec.to_point(action)
-        for index, asked in enumerate(self._asked):
-            if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(asked)), point):
-                return self._asked.pop(index)
+        for index, proposed in enumerate(self._proposed):
+            if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(proposed)), point):
+                return self._proposed.pop(index)
         return np.clip(point, 0.0, 1.0)

@@ -38,6 +38,6 @@ class DCBO(Restarted):
             held = dict(zip(self.task.nodes, self.implemented[-1].observation["nodes"].tolist(), strict=True))
         model = UnrolledModel(self.task, self.slice, held, self.device)
         sets = [frozenset[str](), frozenset(self.task.manipulable)] if self.joint else sets_to_explore(self.task)
-        measured = [at for at in range(self.task.slices) if f"{self.task.reward}_{at}" in self.task.observational]
+        measured = [t for t in range(self.task.slices) if f"{self.task.reward}_{t}" in self.task.observational]
         observed = self.observed_rounds(min(self.slice, max(measured, default=0)))
         return SliceCBO(model, self.device), slice_view(self.task, sets, observed)

@@ -106,7 +106,7 @@ def _around(value: float, data: np.ndarray) -> Interval:
 def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
     """Return the series of a slice and the one before it, or those of the last measured slices, under their names."""
     series: dict[str, np.ndarray] = {}
-    measured = [at for at in range(task.slices) if f"{task.reward}_{at}" in task.observational]
+    measured = [t for t in range(task.slices) if f"{task.reward}_{t}" in task.observational]
     if not measured:
         return series
     source = min(index, measured[-1])
@@ -122,7 +122,7 @@ def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
 
 def _slice_task(task: DynamicTask, index: int, after: bool, domains: Mapping[str, Interval]) -> HardTask:
     """Return a hard task over a slice and the previous one; its fixed variables are manipulable and have no causes."""
-    nodes = tuple(f"{name}_{at}" for at in ([index - 1, index] if after else [index]) for name in task.nodes)
+    nodes = tuple(f"{name}_{t}" for t in ([index - 1, index] if after else [index]) for name in task.nodes)
     kept = set(nodes)
     names = {f"{name}_{index}" for name in task.nodes}
     directed = [(a, b) for a, b in task.unrolled.directed if a in kept and b in names]

@@ -96,16 +96,16 @@ class Product(Operation):
         first, second = self.parts[0].at(thetas[0], data, log_scale), self.parts[1].at(thetas[1], data)
 
         def covariance(points: Tensor) -> Covariance:
-            one, other = first(points), second(points)
+            left, right = first(points), second(points)
 
             def to_points(cross: Tensor, variance: Tensor) -> Tensor:
-                gradient = one.to_points(cross * other.cross, variance * other.variance)
-                return gradient + other.to_points(cross * one.cross, variance * one.variance)
+                gradient = left.to_points(cross * right.cross, variance * right.variance)
+                return gradient + right.to_points(cross * left.cross, variance * left.variance)
 
             def to_theta(gradient: Tensor) -> Tensor:
-                return torch.cat([one.to_theta(gradient * other.cross), other.to_theta(gradient * one.cross)], -1)
+                return torch.cat([left.to_theta(gradient * right.cross), right.to_theta(gradient * left.cross)], -1)
 
-            return Covariance(one.cross * other.cross, one.variance * other.variance, to_points, to_theta)
+            return Covariance(left.cross * right.cross, left.variance * right.variance, to_points, to_theta)
 
         return covariance
 

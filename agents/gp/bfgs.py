@@ -71,20 +71,20 @@ def maximise(
             break
         trial = np.clip(points[active] + sizes[active, None] * steps[active], lower, upper)
         moves = trial - points[active]
-        found, found_slopes = functions(trial, active)
+        found_values, found_slopes = functions(trial, active)
         rise = (moves * slopes[active]).sum(-1)
-        accepted = found >= values[active] + SUFFICIENT * rise
+        accepted = found_values >= values[active] + SUFFICIENT * rise
         fresh = np.zeros(count, dtype=bool)
         fresh[active[accepted]] = True
         new, old = active[accepted], active[~accepted]
         inverses[new] = _update_inverses(inverses[new], moves[accepted], slopes[new] - found_slopes[accepted])
-        gains = found[accepted] - values[new]
-        scale = np.maximum(1.0, np.maximum(np.abs(values[new]), np.abs(found[accepted])))
-        points[new], values[new], slopes[new] = trial[accepted], found[accepted], found_slopes[accepted]
+        gains = found_values[accepted] - values[new]
+        scale = np.maximum(1.0, np.maximum(np.abs(values[new]), np.abs(found_values[accepted])))
+        points[new], values[new], slopes[new] = trial[accepted], found_values[accepted], found_slopes[accepted]
         taken[new] += 1
         going[new] = (gains > gain * scale) & (taken[new] < iterations)
         with np.errstate(all="ignore"):
-            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - found[~accepted] + values[old])
+            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - found_values[~accepted] + values[old])
         sizes[old] *= np.clip(np.nan_to_num(vertex, nan=0.0), MIN_SHRINK, MAX_SHRINK)
         shrinks[old] += 1
         going[old] = shrinks[old] < MAX_SHRINKS

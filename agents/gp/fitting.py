@@ -175,10 +175,10 @@ class LogPosterior:
             return density, slope[:, self._free]
 
         first = starts[:, self._free]
-        found = maximise(densities, first, self._lower, self._upper, iterations, gain, inverses)
+        ascents = maximise(densities, first, self._lower, self._upper, iterations, gain, inverses)
         ends = starts.copy()
-        ends[:, self._free] = found.points
-        return replace(found, points=ends)
+        ends[:, self._free] = ascents.points
+        return replace(ascents, points=ends)
 
 
 def _factor(matrix: Tensor) -> Tensor:
@@ -230,10 +230,10 @@ def fit(
         known = [starts[index].inverse for index in indices]
         inverses = np.stack([np.zeros((size, size)) if inverse is None else inverse for inverse in known])
         if search:
-            found = _fit_twice(group, first, inverses, iterations)
+            ascents = _fit_twice(group, first, inverses, iterations)
         else:
-            found = LogPosterior(group).maximise(first, range(len(group)), iterations, inverses=inverses)
-        for index, theta, inverse in zip(indices, found.points, found.inverses, strict=True):
+            ascents = LogPosterior(group).maximise(first, range(len(group)), iterations, inverses=inverses)
+        for index, theta, inverse in zip(indices, ascents.points, ascents.inverses, strict=True):
             fitted[index] = Fit(torch.from_numpy(theta), inverse)
     return fitted
 
@@ -248,13 +248,13 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
     densities, _ = posterior(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
     starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
     inverses = np.concatenate([inverses, np.zeros_like(inverses)])
-    found = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if coarse else RELATIVE_GAIN, inverses)
+    ascents = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if coarse else RELATIVE_GAIN, inverses)
     if coarse:
         posterior = LogPosterior(regressions)
-        found.values = posterior(found.points, rows * 2)[0]
-    best = found.values.reshape(2, count).argmax(0) * count + rows
-    found = Ascents(found.points[best], found.values[best], found.inverses[best])
-    return posterior.maximise(found.points, rows, iterations, REFINING_GAIN, found.inverses) if coarse else found
+        ascents.values = posterior(ascents.points, rows * 2)[0]
+    best = ascents.values.reshape(2, count).argmax(0) * count + rows
+    ascents = Ascents(ascents.points[best], ascents.values[best], ascents.inverses[best])
+    return posterior.maximise(ascents.points, rows, iterations, REFINING_GAIN, ascents.inverses) if coarse else ascents
 
 
 def _with_lengthscales(regression: Regression) -> np.ndarray:

@@ -510,8 +510,8 @@ def update_together(gps: Iterable[GaussianProcess]) -> None:
         regressions = [gp.regression() for gp in group]
         searches = [len(gp) >= gp.schedule.growth * gp._searched for gp in group]
         fitted = fit(regressions, [Fit(gp._with_fixed(), gp._inverse) for gp in group], searches, iterations)
-        for gp, found, search in zip(group, fitted, searches, strict=True):
-            gp.theta, gp._inverse, gp._points = found.theta, found.inverse, gp._points[:0]
+        for gp, fit_result, search in zip(group, fitted, searches, strict=True):
+            gp.theta, gp._inverse, gp._points = fit_result.theta, fit_result.inverse, gp._points[:0]
             gp._searched = len(gp) if search else gp._searched
             gp.schedule.record(len(gp))
     for gp in gps:

@@ -77,9 +77,9 @@ class LinearExplanation:
 
     def predict(self, causes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         location, scale, mean = self._units
-        at = (causes - location) / scale
-        variance = self._noise * (((at @ self._inverse) * at).sum(axis=1) + 1.0 / self._count)
-        return mean + at @ self._coefficients, np.maximum(variance, 0.0), self._noise
+        scaled = (causes - location) / scale
+        variance = self._noise * (((scaled @ self._inverse) * scaled).sum(axis=1) + 1.0 / self._count)
+        return mean + scaled @ self._coefficients, np.maximum(variance, 0.0), self._noise
 
 
 Explanation = SmoothExplanation | LinearExplanation

@@ -88,8 +88,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         uniform = SobolEngine(len(nodes), scramble=True, seed=seed % 2**31).draw(draws, dtype=torch.float64)
         normal = torch.special.ndtri(uniform.clamp(1e-6, 1.0 - 1e-6)).to(self.device)
         noise = self.network.draw_noise(draws * NOISE_SAMPLES, seed)
-        each = NOISE_SAMPLES if noise else 1
-        deviation = dict(zip(nodes, normal.repeat_interleave(each, 0).unbind(-1), strict=True))
+        noise_count = NOISE_SAMPLES if noise else 1
+        deviation = dict(zip(nodes, normal.repeat_interleave(noise_count, 0).unbind(-1), strict=True))
         centre = torch.from_numpy(estimates.mean(axis=0)).to(self.device)
         width = torch.from_numpy(np.maximum(np.ptp(estimates, axis=0), 1e-9)).to(self.device)
 
@@ -99,8 +99,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         def rewards(inputs: Tensor) -> Tensor:
             """Return rewards of actions ``b x d`` in each drawn network, ``b x draws x m``, in units of their range."""
             values = self.network.rollout(inputs, draw, noise)
-            shape = len(inputs), draws * each
-            columns = [values[name].expand(shape).unflatten(1, (draws, each)).mean(-1) for name in self.observed]
+            shape = len(inputs), draws * noise_count
+            columns = [values[name].expand(shape).unflatten(1, (draws, noise_count)).mean(-1) for name in self.observed]
             return (self.rewards_of(torch.stack(columns, -1), inputs.unsqueeze(1)) - centre) / width
 
         below = torch.from_numpy(reference_of(estimates, self._predicted_rewards, self.features, seed, self.device))
