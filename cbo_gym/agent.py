@@ -251,7 +251,9 @@ class Agent(ABC):
         objectives = self.task.objectives
         if not objectives:
             return {self.task.reward: float(reward)}
-        return {one.name: one.sign * float(value) for one, value in zip(objectives, reward, strict=True)}
+        return {
+            objective.name: objective.sign * float(value) for objective, value in zip(objectives, reward, strict=True)
+        }
 
     def _reward_of(self, values: Mapping[str, float]) -> Any:
         """Return the reward of values by name, 0 where there is none; the inverse of :meth:`_rewards_by_name`."""

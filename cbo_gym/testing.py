@@ -274,14 +274,14 @@ def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[
         return [make_dynamics(problem, mode, **parameters)]
     built = build_problem(problem, **parameters)
     playable, refusals = [], []
-    for each in Mode:
+    for candidate_mode in Mode:
         try:
-            dynamics = make_dynamics(built, each)
+            dynamics = make_dynamics(built, candidate_mode)
         except ArgumentError as error:
             refusals.append(str(error))
             continue
         if (regions := dynamics.regions()) and not any(region.dim for region in regions):
-            refusals.append(f"nothing can be set in {each} mode")
+            refusals.append(f"nothing can be set in {candidate_mode} mode")
         else:
             playable.append(dynamics)
     if not playable:

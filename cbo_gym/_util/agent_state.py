@@ -170,5 +170,5 @@ def _items_of(task: Any) -> Iterator[tuple[Any, Steps]]:
         elif isinstance(item, list | tuple):
             pending += [(value, [*steps, ("item", index)]) for index, value in enumerate(item)]
         elif is_dataclass(item) or hasattr(item, "__dict__"):
-            held = vars(item) if hasattr(item, "__dict__") else {}
-            pending += [(value, [*steps, ("attribute", name)]) for name, value in held.items()]
+            attributes = vars(item) if hasattr(item, "__dict__") else {}
+            pending += [(value, [*steps, ("attribute", name)]) for name, value in attributes.items()]

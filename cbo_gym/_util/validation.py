@@ -86,13 +86,13 @@ def _path_and_fields(
     path: list[str | int] = []
     models = [] if model is None else [model]
     for key in loc[:-1]:
-        if chosen := [each for each in models if each.__name__ == key]:
+        if chosen := [chosen_model for chosen_model in models if chosen_model.__name__ == key]:
             models = chosen
             continue
         path.append(key)
-        below = [field.annotation for each in models if (field := each.model_fields.get(str(key)))]
+        below = [field.annotation for model in models if (field := model.model_fields.get(str(key)))]
         models = [inner for annotation in below for inner in _models_in(annotation)] or models
-    return (*path, *loc[-1:]), sorted({name for each in models for name in each.model_fields})
+    return (*path, *loc[-1:]), sorted({name for model in models for name in model.model_fields})
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

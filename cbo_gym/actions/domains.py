@@ -192,8 +192,8 @@ class Range(Kind):
         # 0.1 + 0.2 is not 0.3.
         decimal = f"{number:.12g}"
         either_side = {
-            float(Context(prec=self.digits, rounding=way).create_decimal(decimal)) + 0.0
-            for way in (ROUND_FLOOR, ROUND_CEILING)
+            float(Context(prec=self.digits, rounding=rounding).create_decimal(decimal)) + 0.0
+            for rounding in (ROUND_FLOOR, ROUND_CEILING)
         }
         return sorted(either_side, key=lambda rounded: (abs(rounded - number), rounded))
 

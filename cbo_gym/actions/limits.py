@@ -176,14 +176,14 @@ def _sum_of(node: ast.expr, known: Mapping[str, str], names: Collection[str]) ->
         case ast.UnaryOp(ast.UAdd(), operand):
             return _sum_of(operand, known, names)
         case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
-            one, other = _sum_of(left, known, names), _sum_of(right, known, names)
-            return _add(one, other, 1.0 if isinstance(sign, ast.Add) else -1.0)
+            first, other = _sum_of(left, known, names), _sum_of(right, known, names)
+            return _add(first, other, 1.0 if isinstance(sign, ast.Add) else -1.0)
         case ast.BinOp(left, ast.Mult() | ast.Div() as sign, right):
-            one, other = _sum_of(left, known, names), _sum_of(right, known, names)
+            first, other = _sum_of(left, known, names), _sum_of(right, known, names)
             if isinstance(sign, ast.Mult) and set(other) != {""}:
-                one, other = other, one
+                first, other = other, first
             if set(other) == {""} and (isinstance(sign, ast.Mult) or other[""]):
-                return _add({}, one, other[""] if isinstance(sign, ast.Mult) else 1.0 / other[""])
+                return _add({}, first, other[""] if isinstance(sign, ast.Mult) else 1.0 / other[""])
     raise _LimitError("it must be linear: sums of names, each times a number")
 
 
@@ -293,10 +293,10 @@ class Polytope:
         excess = shares @ rows.T - bound
         beyond = (excess + margin).clip(0.0)
         slack = (bound - margin - rows @ centre).clip(MARGIN)
-        way = xp.where(excess > 0.0, beyond / (beyond + slack), 0.0 * excess)
+        fraction = xp.where(excess > 0.0, beyond / (beyond + slack), 0.0 * excess)
         # No row varies if equalities leave a single point.
-        way = xp.amax(way, -1)[..., None] if len(rows) else 0.0
-        moved = (shares + way * (centre - shares)).clip(0.0, 1.0)
+        fraction = xp.amax(fraction, -1)[..., None] if len(rows) else 0.0
+        moved = (shares + fraction * (centre - shares)).clip(0.0, 1.0)
         if (self._levels > 0).any():
             moved = self._rounded(moved, centre, xp)
         if xp is np:
@@ -319,15 +319,15 @@ class Polytope:
     def _rounded(self, shares: Any, centre: Any, xp: Any) -> Any:
         """Return points on levels: the first one inside, on the line from each point to the centre."""
         numbers = shares if xp is np else shares.detach().cpu().numpy()
-        way = np.ones(numbers.shape[:-1])
+        step_sizes = np.ones(numbers.shape[:-1])
         found = np.zeros(numbers.shape[:-1], dtype=bool)
         for step in np.linspace(0.0, 1.0, ROUNDED):
             if found.all():
                 break
             inside = self._holds(self._solve(numbers + step * (self._inner.centre - numbers), np))
-            way[inside & ~found] = step
+            step_sizes[inside & ~found] = step
             found |= inside
-        steps = _like(shares, xp, way)[..., None]
+        steps = _like(shares, xp, step_sizes)[..., None]
         return self._solve(shares + steps * (centre - shares), xp)
 
     def _holds(self, shares: np.ndarray) -> np.ndarray:
@@ -574,12 +574,12 @@ class Limits:
         """Raise ArgumentError if no setting meets the limits, naming as few limits as possible."""
         if self._has_room(self.polytope(members)):
             return
-        odd = list(self._linear)
+        conflicting = list(self._linear)
         for limit in self._linear:
-            fewer = [other for other in odd if other is not limit]
+            fewer = [other for other in conflicting if other is not limit]
             if not self._has_room(self._polytope(members, fewer)):
-                odd = fewer
-        names = dict.fromkeys(name for limit in odd for name in limit.coefficients)
+                conflicting = fewer
+        names = dict.fromkeys(name for limit in conflicting for name in limit.coefficients)
         domains = dict(
             zip(self.domains.names, zip(self.domains.intervals, self.domains.scales, strict=True), strict=True)
         )
@@ -588,10 +588,10 @@ class Limits:
             else f"{name} from {low:g} to {high:g}"
             for name, ((low, high), scale) in domains.items() if name in names
         ]  # fmt: skip
-        statements = " and ".join(dict.fromkeys(repr(limit.statement) for limit in odd))
+        statements = " and ".join(dict.fromkeys(repr(limit.statement) for limit in conflicting))
         raise ArgumentError(
-            f"{statements} {'leaves' if len(odd) == 1 else 'leave'} no room within the bounds {', '.join(bounds)}; a "
-            "study needs more than one possible setting"
+            f"{statements} {'leaves' if len(conflicting) == 1 else 'leave'} no room within the bounds "
+            f"{', '.join(bounds)}; a study needs more than one possible setting"
         )
 
     def _has_room(self, polytope: Polytope | None) -> bool:
@@ -610,13 +610,13 @@ class Limits:
         free = members & ~self._is_fixed
         for limit in limits:
             row, low, high = self._row(limit, members)
-            room = TOLERANCE * float(np.abs(row).sum()) + TOLERANCE
+            slack = TOLERANCE * float(np.abs(row).sum()) + TOLERANCE
             if row[free].any():
                 held = float(row[~free] @ self._shares(self._held)[~free])
                 rows.append(row[free])
                 lows.append(low - held)
                 highs.append(high - held)
-            elif not low - room <= float(row @ self._shares(self._held)) <= high + room:
+            elif not low - slack <= float(row @ self._shares(self._held)) <= high + slack:
                 return None
         pairs = zip(self.domains.names, self.domains.intervals, free, strict=True)
         domains = Domains({name: interval for name, interval, is_free in pairs if is_free})
@@ -718,7 +718,7 @@ class Limits:
             if polytope is None or not len(columns):
                 continue
             repaired = polytope.repair(flat[:, columns], xp)
-            inside = {column: repaired[:, place] for place, column in enumerate(columns.tolist())}
+            inside = {column: repaired[:, position] for position, column in enumerate(columns.tolist())}
             is_kind = (kind_of.reshape(-1) == number)[:, None]
             flat = xp.where(
                 is_kind if xp is np else xp.as_tensor(is_kind).to(flat.device), _replace(flat, inside, xp), flat
@@ -740,8 +740,8 @@ class Limits:
             is_kind = (are_set == kind).all(axis=1)
             for limit in self._linear:
                 row, low, high = self._row(limit, kind)
-                total, room = shares[is_kind] @ row, TOLERANCE * float(np.linalg.norm(row))
-                inside[is_kind] &= (low - room <= total) & (total <= high + room)
+                total, slack = shares[is_kind] @ row, TOLERANCE * float(np.linalg.norm(row))
+                inside[is_kind] &= (low - slack <= total) & (total <= high + slack)
         for cardinality in self._cardinalities if self.null is not None else ():
             columns = [self.domains.names.index(name) for name in cardinality.names]
             changed = flat[:, columns] != np.array(self.null)[columns]
@@ -774,8 +774,8 @@ class Limits:
             row, low, high = self._row(limit, members)
             known = [name for name in limit.coefficients if name in values]
             total = add_up(limit.coefficients[name] * (values[name] - lows[name]) for name in known)
-            room = tolerance * float(np.abs(row).sum())
-            broken += [] if low - room <= total <= high + room else [limit.statement]
+            slack = tolerance * float(np.abs(row).sum())
+            broken += [] if low - slack <= total <= high + slack else [limit.statement]
         for cardinality in self._cardinalities:
             changed = [name for name in cardinality.names if name in values and self._differs(name, values[name])]
             broken += [cardinality.statement] if len(changed) > cardinality.count else []

@@ -107,10 +107,10 @@ class GridBox(Parametrised, spaces.Box):
         seed: int | np.random.Generator | None = None,
         batch: int | None = None,
     ) -> None:
-        each = levels if isinstance(levels, Sequence) else [levels] * dim
-        if len(each) != dim:
+        counts = levels if isinstance(levels, Sequence) else [levels] * dim
+        if len(counts) != dim:
             raise ArgumentError(f"levels must be a number, or one for each of {dim} coordinates; given {levels}")
-        self.levels = tuple(n if n is None else whole_number("levels", n, at_least=2) for n in each)
+        self.levels = tuple(n if n is None else whole_number("levels", n, at_least=2) for n in counts)
         self.dim = dim
         self.parameters = dim, self.levels
         self._counts = [None if number is None else number - 1 for number in self.levels]

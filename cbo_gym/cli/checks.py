@@ -130,8 +130,8 @@ def _missing_parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str,
             "make surface",
         ),
     }
-    for part, (found, remedy) in parts.items():
-        yield ("ok", part, "") if found else ("missing", part, remedy)
+    for part, (is_present, remedy) in parts.items():
+        yield ("ok", part, "") if is_present else ("missing", part, remedy)
 
 
 def _report(rows: list[tuple[str, str, str]]) -> None:

@@ -408,14 +408,17 @@ def _print_set(recommended: RecommendedSet, as_json: bool) -> None:
 
     if as_json:
         print_json(
-            [{"do": one.do, "expected": one.expected, "intervals": one.expected.intervals} for one in recommended]
+            [
+                {"do": action.do, "expected": action.expected, "intervals": action.expected.intervals}
+                for action in recommended
+            ]
         )
         return
-    header, rows = ["set"], [[_format_assignments(one.do)] for one in recommended]
+    header, rows = ["set"], [[_format_assignments(action.do)] for action in recommended]
     for name in recommended[0].expected:
         header += [name, "95 % interval"]
-        for row, one in zip(rows, recommended, strict=True):
-            row += [format_value(one.expected[name]), _format_interval(one.expected.intervals.get(name))]
+        for row, action in zip(rows, recommended, strict=True):
+            row += [format_value(action.expected[name]), _format_interval(action.expected.intervals.get(name))]
     print_table("", header, rows)
 
 
@@ -492,17 +495,17 @@ def stopping(
 
     Example: [b]cbo-gym study stopping fermenter.db --delta 0.05[/b]
     """
-    found = _study(database, study, agent).stopping(delta, context=_numbers(context) or None)
+    result = _study(database, study, agent).stopping(delta, context=_numbers(context) or None)
     if as_json:
         remaining = (
-            {} if found.spending is None else {**found.spending._asdict(), "remaining": found.spending.remaining}
+            {} if result.spending is None else {**result.spending._asdict(), "remaining": result.spending.remaining}
         )
-        print_json({**asdict(found), "spending": remaining or None})
+        print_json({**asdict(result), "spending": remaining or None})
         return
-    for name, value in found.facts:
+    for name, value in result.facts:
         say(f"{name}: {value}")
-    if found.reason:
-        say(f"{found.reason[:1].upper()}{found.reason[1:]}.")
+    if result.reason:
+        say(f"{result.reason[:1].upper()}{result.reason[1:]}.")
 
 
 @studies.command("check-diagram")
@@ -524,8 +527,14 @@ def check_diagram(
         print_json(check.to_frame().to_dicts())
     else:
         rows = [
-            [str(one), str(one.rounds), f"{one.correlation:.2f}", f"{one.p_value:.2g}", f"{one.detectable:.2f}"]
-            for one in check.tested
+            [
+                str(statement),
+                str(statement.rounds),
+                f"{statement.correlation:.2f}",
+                f"{statement.p_value:.2g}",
+                f"{statement.detectable:.2f}",
+            ]
+            for statement in check.tested
         ]
         header = ["by the diagram", "rounds", "correlation", "corrected p", "detectable"]
         print_table("", header, rows, droppable=["detectable", "correlation"])

@@ -45,10 +45,10 @@ def grid(
             such environments.
     """
     if suite is not None:
-        whole = load(suite)
-        chosen: Sequence[str] | Suite = whole.part(envs) if envs else whole
-        numbers = whole.seed_numbers()
-        horizon = whole.horizon if horizon is None else horizon
+        full_suite = load(suite)
+        chosen: Sequence[str] | Suite = full_suite.part(envs) if envs else full_suite
+        numbers = full_suite.seed_numbers()
+        horizon = full_suite.horizon if horizon is None else horizon
     elif envs:
         chosen, numbers = envs, range(SEEDS)
     else:

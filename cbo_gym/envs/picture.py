@@ -39,7 +39,7 @@ def roles_of(interface: Interface) -> dict[str, str]:
     affected = interface.affected_nodes()
     roles = dict.fromkeys(interface.scm.nodes, "other")
     roles |= dict.fromkeys(interface.contexts_seen, "context") | dict.fromkeys(affected, "acted on")
-    objectives = [one.name for one in interface.problem.outcomes.objectives if one.name in roles]
+    objectives = [objective.name for objective in interface.problem.outcomes.objectives if objective.name in roles]
     return roles | dict.fromkeys([*objectives, interface.scm.reward], "reward")
 
 

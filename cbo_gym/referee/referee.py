@@ -97,12 +97,12 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
         except ArgumentError as error:
             return str(error)
 
-    for run, again in zip(runs, play_planned([scoring_job(run) for run in runs], SCORING, on_run), strict=True):
-        if isinstance(again, str):
-            yield run, [again]
+    for run, replayed in zip(runs, play_planned([scoring_job(run) for run in runs], SCORING, on_run), strict=True):
+        if isinstance(replayed, str):
+            yield run, [replayed]
         else:
             # A submission may have the precision of a store.
-            yield run, min((score_differences(run, other) for other in (again, as_published(again))), key=len)
+            yield run, min((score_differences(run, other) for other in (replayed, as_published(replayed))), key=len)
 
 
 def replay_sample(

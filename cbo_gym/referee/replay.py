@@ -81,8 +81,8 @@ def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
 
 def is_played_alike(run: Run) -> bool:
     """Return whether code, libraries and machine are those of the run, so that a replay must be identical."""
-    here = (library_versions(), describe_machine())
-    return is_current(run) and (run.libraries, run.machine) == here
+    current = (library_versions(), describe_machine())
+    return is_current(run) and (run.libraries, run.machine) == current
 
 
 def replays(
@@ -113,11 +113,11 @@ def replays(
         except CBOGymError as error:
             return str(error)
 
-    for run, again in zip(runs, play_planned([job(run) for run in runs], limits, on_run), strict=True):
-        if isinstance(again, str):
-            yield Replay(run, "skipped", (), again)
+    for run, replayed in zip(runs, play_planned([job(run) for run in runs], limits, on_run), strict=True):
+        if isinstance(replayed, str):
+            yield Replay(run, "skipped", (), replayed)
         else:
-            yield replace(compare_runs(run, again), again=again)
+            yield replace(compare_runs(run, replayed), again=replayed)
 
 
 def play_planned(
@@ -128,30 +128,30 @@ def play_planned(
     return [job if isinstance(job, str) else next(played) for job in planned]
 
 
-def compare_runs(run: Run, again: Run) -> Replay:
+def compare_runs(run: Run, replayed: Run) -> Replay:
     """Compare a published run with the same run played again."""
     elsewhere = tuple(
         what
         for what, same in (
-            ("machine", run.machine == again.machine),
-            ("libraries", run.libraries == again.libraries),
-            ("threads", run.threads == again.threads),
-            ("code", code_of(run) == code_of(again)),
+            ("machine", run.machine == replayed.machine),
+            ("libraries", run.libraries == replayed.libraries),
+            ("threads", run.threads == replayed.threads),
+            ("code", code_of(run) == code_of(replayed)),
         )
         if not same
     )
-    if run.status != "finished" and again.status == run.status:
-        return Replay(run, "agrees", elsewhere, f"{run.status} again: {last_line(again.error)}")
-    if again.status != "finished":
-        return Replay(run, "differs", elsewhere, f"now it is {again.status}: {last_line(again.error)}")
+    if run.status != "finished" and replayed.status == run.status:
+        return Replay(run, "agrees", elsewhere, f"{run.status} again: {last_line(replayed.error)}")
+    if replayed.status != "finished":
+        return Replay(run, "differs", elsewhere, f"now it is {replayed.status}: {last_line(replayed.error)}")
     if run.status != "finished":
         return Replay(run, "differs", elsewhere, f"its status is {run.status} in the file, but it finishes here")
-    gap = again.optimum - again.random_value
+    gap = replayed.optimum - replayed.random_value
     for name in ("optimum", "random_value"):
-        before, now = getattr(run, name), getattr(again, name)
+        before, now = getattr(run, name), getattr(replayed, name)
         if not abs(before - now) <= OPTIMUM_TOLERANCE * gap:
             return Replay(run, "differs", elsewhere, f"{name} was {before:.6g} and is {now:.6g}")
-    worst = _distances(run, again)
+    worst = _distances(run, replayed)
     if not worst.any():
         return Replay(run, "identical", elsewhere, "")
     first = int(np.argmax(worst > 0)) + 1
@@ -161,8 +161,8 @@ def compare_runs(run: Run, again: Run) -> Replay:
     if (worst <= ROUND_TOLERANCE).all():
         return Replay(run, "agrees", elsewhere, difference)
     diverged = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
-    play = float((again.table["instant_regret"] - run.table["instant_regret"]).to_numpy().mean()) / gap
-    advice = (again.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
+    play = float((replayed.table["instant_regret"] - run.table["instant_regret"]).to_numpy().mean()) / gap
+    advice = (replayed.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
     difference = (
         f"from round {diverged} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
     )
@@ -170,10 +170,10 @@ def compare_runs(run: Run, again: Run) -> Replay:
     return Replay(run, verdict, elsewhere, difference, (play, advice), diverged=True)
 
 
-def _distances(run: Run, again: Run) -> np.ndarray:
+def _distances(run: Run, replayed: Run) -> np.ndarray:
     """Return the largest distance of the curves in each round, in units of the score; infinite if one is missing."""
-    gap = again.optimum - again.random_value
-    stored, played = kept_curves(run), kept_curves(again)
+    gap = replayed.optimum - replayed.random_value
+    stored, played = kept_curves(run), kept_curves(replayed)
     distances = np.zeros(run.horizon)
     for name in sorted(set(stored) & set(played)):
         before, now = (curves[name].cast(pl.Float64).to_numpy() for curves in (stored, played))

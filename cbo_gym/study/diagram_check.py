@@ -101,9 +101,10 @@ class DiagramCheck:
                 else "the diagram implies nothing that rounds could contradict"
             )
         if not self.refused:
+            weakest = max(statement.detectable for statement in self.tested)
             return (
                 f"the rounds do not contradict the diagram ({len(self.tested)} statements tested; a dependence weaker "
-                f"than a partial correlation of {max(one.detectable for one in self.tested):.2f} may go unnoticed)"
+                f"than a partial correlation of {weakest:.2f} may go unnoticed)"
             )
         worst = self.refused[0]
         arrows = " or ".join(f"{cause} -> {effect}" for cause, effect in self.arrows)
@@ -113,7 +114,10 @@ class DiagramCheck:
 
     def to_frame(self) -> pl.DataFrame:
         """Return a table of the tested statements."""
-        rows = [vars(one) | {"given": ", ".join(one.given), "refused": one in self.refused} for one in self.tested]
+        rows = [
+            vars(statement) | {"given": ", ".join(statement.given), "refused": statement in self.refused}
+            for statement in self.tested
+        ]
         schema: dict[str, Any] = dict.fromkeys(("first", "second", "given"), pl.String) | {"rounds": pl.Int64}
         schema |= dict.fromkeys(("correlation", "p_value", "detectable"), pl.Float64) | {"refused": pl.Boolean}
         return pl.DataFrame(rows, schema=schema)
@@ -135,9 +139,11 @@ def check_diagram(
     tested, untested = _test(diagram, inputs, data, level)
     refused = [statement for statement in tested if statement.p_value < level]
     explained: dict[tuple[str, str], int] = {}
-    for arrow in dict.fromkeys((one.second, one.first) for one in refused if one.second not in inputs):
+    for arrow in dict.fromkeys(
+        (statement.second, statement.first) for statement in refused if statement.second not in inputs
+    ):
         added = CausalDiagram(diagram.nodes, [*diagram.directed, arrow], diagram.bidirected)
-        explained[arrow] = sum(one.p_value < level for one in _test(added, inputs, data, level)[0])
+        explained[arrow] = sum(statement.p_value < level for statement in _test(added, inputs, data, level)[0])
     fewest = min(explained.values(), default=0)
     arrows = tuple(arrow for arrow, left in explained.items() if left == fewest < len(refused))
     return DiagramCheck(tuple(tested), level, arrows, untested)
@@ -149,8 +155,8 @@ def _test(
     """Return the tested statements, from the smallest p-value to the largest, and the number of the others."""
     implied = list(_statements(diagram, inputs, data.settable))
     spread = np.linspace(0, len(implied) - 1, min(len(implied), MAX_STATEMENTS)).astype(int)
-    found = [(implied[index], data.test(implied[index])) for index in spread]
-    tested = sorted(((s, result) for s, result in found if result is not None), key=lambda pair: pair[1].p_value)
+    tests = [(implied[index], data.test(implied[index])) for index in spread]
+    tested = sorted(((s, result) for s, result in tests if result is not None), key=lambda pair: pair[1].p_value)
     corrected, largest = [], 0.0
     for index, ((first, second, given, _), result) in enumerate(tested):
         largest = max(largest, min(1.0, (len(tested) - index) * result.p_value))
@@ -166,21 +172,21 @@ def _statements(
     switches = {name: f"whether {name} is set" for name in settable}
     entering = [(name, node) for name, nodes in inputs.items() for node in nodes]
     together = [(a, b) for a in inputs for b in inputs if a < b]
-    whole = CausalDiagram(
+    full_diagram = CausalDiagram(
         (*diagram.nodes, *inputs, *switches.values()),
         [*diagram.directed, *entering, *((switch, name) for name, switch in switches.items())],
         [*diagram.bidirected, *together],
     )
     for node in diagram.nodes:
-        causes = [name for name in whole.parents(node) if name not in switches.values()]
+        causes = [name for name in full_diagram.parents(node) if name not in switches.values()]
         for other in (*diagram.nodes, *inputs):
             if other in diagram.descendants([node]) or other in causes:
                 continue
-            before = whole.ancestors([node, other]) - {node, other, *switches.values()}
-            for given in (tuple(causes), tuple(name for name in whole.topological_order if name in before)):
+            before = full_diagram.ancestors([node, other]) - {node, other, *switches.values()}
+            for given in (tuple(causes), tuple(name for name in full_diagram.topological_order if name in before)):
                 seen = {*given, switches.get(node, node)} - {node}
-                if whole.m_separated([node], [other], seen):
-                    regimes = whole.m_connected([node], seen).intersection(switches.values()) - seen
+                if full_diagram.m_separated([node], [other], seen):
+                    regimes = full_diagram.m_connected([node], seen).intersection(switches.values()) - seen
                     yield node, other, given, tuple(name for name, switch in switches.items() if switch in regimes)
                     break
 
@@ -286,9 +292,9 @@ class _Fit:
             value, gradient = process.log_marginal_likelihood(theta, eval_gradient=True, clone_kernel=False)
             return -value, -gradient
 
-        found = minimize(loss, kernel.theta, jac=True, method="L-BFGS-B", bounds=kernel.bounds)
-        self.log_likelihood, self.theta = -float(found.fun), found.x
-        inverse = np.linalg.inv(kernel.clone_with_theta(found.x)(scaled) + ROUNDING * np.eye(count))
+        result = minimize(loss, kernel.theta, jac=True, method="L-BFGS-B", bounds=kernel.bounds)
+        self.log_likelihood, self.theta = -float(result.fun), result.x
+        inverse = np.linalg.inv(kernel.clone_with_theta(result.x)(scaled) + ROUNDING * np.eye(count))
         self.errors = (inverse @ values) / np.sqrt(np.diag(inverse))
 
 

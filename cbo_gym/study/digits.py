@@ -65,10 +65,12 @@ def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None =
     if limits is None:
         return codec.from_flat([*chosen, *_neighbours(codec, columns, point)[0]])
     centre = None
-    for way in np.linspace(0.0, 1.0, WAY):
-        if way and centre is None:
+    for share in np.linspace(0.0, 1.0, WAY):
+        if share and centre is None:
             centre = _centre(codec.steer(fixed) if fixed else limits, point, are_set)
-        around = _neighbours(codec, columns, point if centre is None else domains.round(point + way * (centre - point)))
+        around = _neighbours(
+            codec, columns, point if centre is None else domains.round(point + share * (centre - point))
+        )
         members = np.broadcast_to(limits.members_of(are_set), around.shape)
         inside = np.flatnonzero(limits.contains(around, members))
         if len(inside):

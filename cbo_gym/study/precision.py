@@ -38,10 +38,10 @@ class Measured(NamedTuple):
 
 def read_counts(name: str, value: object) -> tuple[int, int] | None:
     """Return hits and total of a string ``"37 of 1000"``; None for any other value."""
-    found = COUNTS.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = COUNTS.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return None
-    hits, total = int(found[1]), int(found[2])
+    hits, total = int(match[1]), int(match[2])
     if not 0 <= hits <= total or total == 0:
         raise ArgumentError(
             f"the value of {name} must be counts, as in '37 of 1000', at least 1 in all; given {short_repr(value)}"

@@ -250,13 +250,13 @@ class Study:
                     state = self._catch_up()
                     actions = self._suggester.suggest(size, context, **steering)
                 first = max(state.trials.entries, default=0) + 1
-                asked = [
+                suggestions = [
                     {"number": number, "action": self.units.flat(action), "why": why}
                     for number, (action, why) in enumerate(
                         zip(actions, self._suggester.reasons(actions), strict=True), start=first
                     )
                 ]
-                payload = {"trials": asked, "context": None if context is None else dict(context), **steering}
+                payload = {"trials": suggestions, "context": None if context is None else dict(context), **steering}
                 if written := self._history.append(state, [("asked", payload)]):
                     self._suggester.confirm(written.events[len(state.events)])
                     self._suggester.keep()

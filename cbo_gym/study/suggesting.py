@@ -47,7 +47,9 @@ SEVERAL_LEARN_PARTS = "qNEHVI-Network"
 def playing(agents: str, units: Units) -> str:
     """Return those of some agents that play the mode of a study, for errors."""
     mode = units.description.mode
-    return ", ".join(one for one in agents.split(", ") if mode in modes_of(find_agent(one))) or f"none in {mode} mode"
+    return (
+        ", ".join(name for name in agents.split(", ") if mode in modes_of(find_agent(name))) or f"none in {mode} mode"
+    )
 
 
 _lock = RLock()
@@ -380,10 +382,10 @@ class Suggester:
                 "one first"
             )
         else:
-            asked = [self._units.read(entry.action) for entry in pending]
+            played = [self._units.read(entry.action) for entry in pending]
             # A registered trial may be outside the bounds.
             pending_actions = [
-                self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in asked
+                self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in played
             ]
             arguments: dict[str, Any] = {}
             if context:

@@ -255,19 +255,19 @@ class _Reader:
         row = next((index for index, cell in enumerate(cells) if not _is_missing(cell)), None)
         if row is None:
             return
-        place = table.header or table.label(row)
+        where = table.header or table.label(row)
         advice = f"to leave the column out, ignore it: ignore=[{name!r}], --ignore {name!r}, or the field of the page"
         if UNNAMED.fullmatch(name):
-            raise ArgumentError(f"{place}: {name} has no name, and it is not empty; name it, or {advice}")
+            raise ArgumentError(f"{where}: {name} has no name, and it is not empty; name it, or {advice}")
         if self._argument == "do" or DO.fullmatch(name):
             target, settable = DO.sub(r"\1", name), self._columns.settable
             raise ArgumentError(
-                f"{place}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
+                f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
                 f"{short_repr(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
         known = self._columns.variables
         raise ArgumentError(
-            f"{place}: no variable is called {name!r}{did_you_mean(name, known)}; they are {short_repr(list(known))}; "
+            f"{where}: no variable is called {name!r}{did_you_mean(name, known)}; they are {short_repr(list(known))}; "
             f"{advice}"
         )
 

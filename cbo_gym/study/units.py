@@ -55,12 +55,12 @@ class Units:
                 f"the methods of the {description.mode} mode need the range of the reward; give reward_range"
             )
 
-    def action(self, done: Done, asked: Action | None = None) -> Action:
+    def action(self, done: Done, suggested: Action | None = None) -> Action:
         """Return the action that was done.
 
         Args:
             done: name -> value, which may be outside the bounds.
-            asked: the suggested action, which has the values of names that ``done`` leaves out; None without a
+            suggested: the suggested action, which has the values of names that ``done`` leaves out; None without a
                 suggestion.
 
         Raises:
@@ -68,7 +68,7 @@ class Units:
         """
         if not isinstance(done, Mapping):
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
-        values = dict(done) if asked is None else {**self.native_values(asked), **done}
+        values = dict(done) if suggested is None else {**self.native_values(suggested), **done}
         # Arms have no domains.
         names = [*filter(None, [self.codec.choice_name]), *(self.codec.domains.names or values)]
         for name in values:
@@ -81,7 +81,7 @@ class Units:
         # The codec checks the values of kinds.
         labels = {*kinds, self.codec.choice_name}
         numbers = {name: value if name in labels else read(name, value) for name, value in values.items()}
-        return self.codec.from_native(numbers, self.interface.problem.null_action, asked)
+        return self.codec.from_native(numbers, self.interface.problem.null_action, suggested)
 
     def past_action(self, done: Done, values: Mapping[str, Any]) -> Action:
         """Return the action of a past round; in hard mode, nothing set has the target -1 if no target is empty.

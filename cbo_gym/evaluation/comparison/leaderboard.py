@@ -221,9 +221,9 @@ def leaderboard(
 def _explain_no_finished_run(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
     """Explain why there is no finished run, and how to get one."""
     if not runs:
-        place = f" in {source}" if isinstance(source, str | Path) else ""
+        where = f" in {source}" if isinstance(source, str | Path) else ""
         return (
-            f"there is no finished run{place}, nor any other; play some: cbo-gym sweep FOLDER -a AGENT -e ENVIRONMENT"
+            f"there is no finished run{where}, nor any other; play some: cbo-gym sweep FOLDER -a AGENT -e ENVIRONMENT"
         )
     reasons = Counter(f"{run.status}: {last_line(run.error)}" for run in runs)
     (reason, count), *_ = reasons.most_common(1)
@@ -303,13 +303,13 @@ def _without_empty_types(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.lit(None).alias(name) for name in empty)
 
 
-def _describe_available(runs: Iterable[Run], asked: Mapping[str, Iterable[str]]) -> str:
-    """List the modes, environments and agents of runs for a message, after those closest to the names in ``asked``."""
+def _describe_available(runs: Iterable[Run], selected: Mapping[str, Iterable[str]]) -> str:
+    """List the modes, environments and agents of runs for a message, after those closest to ``selected``."""
     names = zip(*((run.mode, run.env, run.agent) for run in runs), strict=True)
-    known = {field: sorted(set(column)) for field, column in zip(asked, names, strict=True)}
+    known = {field: sorted(set(column)) for field, column in zip(selected, names, strict=True)}
     hints = "".join(
         did_you_mean(pattern, known[field])
-        for field, patterns in asked.items()
+        for field, patterns in selected.items()
         for pattern in patterns
         if not any(matches(name, [pattern]) for name in known[field])
     )

@@ -76,8 +76,8 @@ async def _server_type(address: str) -> str:
     from distributed import Security, rpc
 
     async def ask() -> str:
-        async with rpc(address, connection_args=Security().get_connection_args("client")) as asked:
-            return str((await asked.identity())["type"])
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+            return str((await scheduler.identity())["type"])
 
     return await asyncio.wait_for(ask(), ANSWER_SECONDS)
 

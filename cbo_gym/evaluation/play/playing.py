@@ -96,9 +96,9 @@ class Playing:
         env: The environment.
         task: The task that the agent receives.
         seeds: Seeds of the run.
-        asked: Rounds after which the agent is asked for its recommendation.
+        recommend_after: Rounds after which the agent is asked for its recommendation.
         batch: Number of actions that it chooses at a time.
-        hear: Called with each round after the agent has learned from it.
+        on_round: Called with each round after the agent has learned from it.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class Playing:
         env: gym.Env[Observation, Action],
         task: Task,
         seeds: Seeds,
-        asked: frozenset[int],
+        recommend_after: frozenset[int],
         batch: int,
-        hear: Callable[..., None],
+        on_round: Callable[..., None],
     ) -> None:
         self._agent, self._where, self._env, self._task = agent, where, env, task
-        self._seeds, self._asked, self._batch, self._hear = seeds, asked, batch, hear
+        self._seeds, self._recommend_after, self._batch, self._on_round = seeds, recommend_after, batch, on_round
         self._dynamics: Dynamics = env.unwrapped.dynamics  # type: ignore[attr-defined]
         names = ("action", "recommended", "nodes", "reward", "cost", *TIMING_COLUMNS, "seen", "reset_seconds")
         self._columns: Columns = {name: [] for name in names}
@@ -188,8 +188,8 @@ class Playing:
             for name, seconds in zip(TIMING_COLUMNS, (choosing, learning, answering), strict=True):
                 self._columns[name].append(seconds)
         for number, action, (observation, reward, _, _, info) in zip(rounds, actions, steps, strict=True):
-            advised = self._columns["recommended"][number - 1] if number in self._asked else None
-            self._hear(number, action, observation, reward, info, advised)
+            advised = self._columns["recommended"][number - 1] if number in self._recommend_after else None
+            self._on_round(number, action, observation, reward, info, advised)
 
     def _teach(self, number: int, action: Action, step: tuple[Any, ...]) -> tuple[float, float]:
         """Update the agent and ask for its recommendation; return the seconds of each."""
@@ -199,9 +199,9 @@ class Playing:
             start = perf_counter()
             self._agent.update(*copies)
             learned = perf_counter()
-            recommendation = self._agent.recommend() if number in self._asked else None
+            recommendation = self._agent.recommend() if number in self._recommend_after else None
             answered = perf_counter()
-            if number in self._asked:
+            if number in self._recommend_after:
                 self._recommended = self._dynamics.read_recommendation(recommendation)
         return learned - start, answered - learned
 

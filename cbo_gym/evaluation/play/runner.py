@@ -99,19 +99,19 @@ def evaluate(
         task = make_task(instance, seeds.data)
         isolated = isinstance(agent, IsolatedPlayer)
         code = sources(agent.modules if isolated else modules_of(agent, spec_of_agent), problem_of(instance), spec)
-        asked = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
+        recommend_after = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
             _require_batches(agent, label, instance)
         calls, where_played = list(callbacks), (label, str(spec), int(seed))
 
-        def hear(number: int, *after: Any) -> None:
+        def on_round(number: int, *after: Any) -> None:
             for callback in calls:
                 if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
                     callback(PlayedRound(*where_played, number, task.horizon, *after))
 
         agent_task = replace(task, env_id=HIDDEN_ID) if secret or isolated else task
         where = f"{label} on {task.env_id}, seed {seed}"
-        playing = Playing(agent, where, instance, agent_task, seeds, asked, batch, hear)
+        playing = Playing(agent, where, instance, agent_task, seeds, recommend_after, batch, on_round)
         about: dict[str, Any] = {"agent": label, "env": str(spec), "seed": int(seed), "horizon": task.horizon}
         about |= {"recommend": recommend, "batch": batch}
         saved = None
@@ -119,7 +119,7 @@ def evaluate(
             saved = Checkpoint(Path(checkpoint), checkpoint_every, about | {"sources": code | package_stamp()})
         columns = playing.play(saved)
         oracle = oracle_of(instance)
-        table = _score(columns, asked, oracle)
+        table = _score(columns, recommend_after, oracle)
         initial_expected, initial_reward = _initial_best(task, oracle)
         return Run(
             **about,

@@ -268,14 +268,14 @@ def _on_this_machine(
     # Each thread waits for a process; this thread receives Ctrl-C.
     pool = ThreadPoolExecutor(max(1, len(workers)))
     ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
-    here = [job for job in jobs if _plays_here(job)]
+    local_jobs = [job for job in jobs if _plays_here(job)]
     try:
         for job in jobs:
             if not _plays_here(job):
                 pool.submit(play, job).add_done_callback(ended.put)
-        for job in here:
+        for job in local_jobs:
             yield job, run_job(job, [Sampled(call_back, times)] if times else [])
-        left = len(jobs) - len(here)
+        left = len(jobs) - len(local_jobs)
         while left:
             with suppress(Empty):
                 yield ended.get(timeout=WAIT_SECONDS).result()

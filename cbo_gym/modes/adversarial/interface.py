@@ -45,10 +45,10 @@ class AdversarialInterface(SoftInterface):
         super().__init__(problem)
 
     def make_codec(self) -> GridCodec:
-        whole = self.require_parameters()
+        both = self.require_parameters()
         agents = slice(self._first)
-        intervals = dict(zip(whole.names[agents], whole.intervals[agents], strict=True))
-        domains = Domains(intervals if whole.named else whole.intervals[agents])
+        intervals = dict(zip(both.names[agents], both.intervals[agents], strict=True))
+        domains = Domains(intervals if both.named else both.intervals[agents])
         return GridCodec(self._all, domains)
 
     def all_actions(self) -> np.ndarray:

@@ -113,8 +113,8 @@ class DynamicInterface(ChoiceInterface):
 
     def exogenous(self) -> dict[str, Distribution]:
         """Return the noise of the variables of the first slice, by their bare names."""
-        whole = super().exogenous()
-        return {name: whole[full_name] for name, full_name in self._names[0].items()}
+        all_noise = super().exogenous()
+        return {name: all_noise[full_name] for name, full_name in self._names[0].items()}
 
     def task_fields(self) -> dict[str, Any]:
         return {

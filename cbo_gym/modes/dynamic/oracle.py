@@ -104,8 +104,8 @@ class DynamicOracle(Oracle):
 
     def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
         shape = intervention.batch_shape
-        whole = intervention.broadcast(shape or (1,))
-        pasts = [self._past_in(whole.at(i)) for i in (range(shape[0]) if shape else [0])]
+        batch = intervention.broadcast(shape or (1,))
+        pasts = [self._past_in(batch.at(i)) for i in (range(shape[0]) if shape else [0])]
         return np.array([self.best_after(past).value for past in pasts]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:

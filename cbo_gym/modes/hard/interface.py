@@ -33,10 +33,10 @@ class HardInterface(ChoiceInterface):
                 "with their bounds, as manipulable of a problem or as settable of a study"
             )
         limits = Limits(self.problem.limits, Domains(self.manipulable))
-        if odd := [set_name(target) for target in self.problem.targets if target and not limits.allows(target)]:
+        if impossible := [set_name(target) for target in self.problem.targets if target and not limits.allows(target)]:
             raise ArgumentError(
-                f"{self.problem.name}: the limits {list(limits.statements)} do not allow to set {odd[0]}; leave it out "
-                "of the targets"
+                f"{self.problem.name}: the limits {list(limits.statements)} do not allow to set {impossible[0]}; leave "
+                "it out of the targets"
             )
         return self.problem.targets
 

@@ -267,11 +267,11 @@ def _climb_along(
         options={"ftol": CLIMB_GAIN * max(1.0, abs(float(negative(start[None])[0]))), "maxiter": 30},
     )
     end = tidy(np.where(np.isfinite(result.x), result.x, start))
-    way = tidy(end + BACK[:, None] * (start - end))
-    way[-1] = start
-    inside: np.ndarray = slack(way).min(axis=-1) >= 0.0
+    path = tidy(end + BACK[:, None] * (start - end))
+    path[-1] = start
+    inside: np.ndarray = slack(path).min(axis=-1) >= 0.0
     inside[-1] = True
-    return way[int(np.where(inside, function(way), -np.inf).argmax())]
+    return path[int(np.where(inside, function(path), -np.inf).argmax())]
 
 
 def require_feasible(dynamics: Dynamics) -> None:

@@ -125,8 +125,8 @@ def _require_some(name: str, row: Sequence[float], errors: Sequence[Exception], 
     ) from first
 
 
-def _require_same(name: str, values: Sequence[float], again: Sequence[float]) -> None:
-    for value, other in zip(values, again, strict=True):
+def _require_same(name: str, values: Sequence[float], repeated: Sequence[float]) -> None:
+    for value, other in zip(values, repeated, strict=True):
         if value != other and not np.isnan(value):
             raise ArgumentError(
                 f"the mechanism of {name} gives {value:.6g} and then {other:.6g} for the same arguments; it must not "

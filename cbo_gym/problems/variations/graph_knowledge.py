@@ -331,8 +331,8 @@ def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
 
 
 def _keeps_composition(problem: Problem, knowledge: GraphKnowledge) -> bool:
-    whole = knowledge.diagram is not None and len(knowledge.nodes) == len(problem.scm.nodes)
-    return whole or problem.data(SuperArms) is not None
+    is_complete = knowledge.diagram is not None and len(knowledge.nodes) == len(problem.scm.nodes)
+    return is_complete or problem.data(SuperArms) is not None
 
 
 def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[str]]:

@@ -104,9 +104,9 @@ def _nearest(line: Line) -> int:
 
 
 def _label(snapshot: Snapshot, line: Line) -> str:
-    place = f"best at {line.axis} = {line.best}, where " if line.axis else ""
+    where = f"best at {line.axis} = {line.best}, where " if line.axis else ""
     mean, ends = interval(line.band, _nearest(line))
-    return f"{line.title}: {place}{snapshot.units.objectives[0]} is expected to be {mean}, 95 % interval {ends}"
+    return f"{line.title}: {where}{snapshot.units.objectives[0]} is expected to be {mean}, 95 % interval {ends}"
 
 
 def _limits(bands: Sequence[Band], rewards: Sequence[float]) -> tuple[float, float]:

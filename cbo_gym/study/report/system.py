@@ -42,14 +42,20 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
         values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
     broken = [snapshot.units.broken_limits(known.action) for known in snapshot.rounds]
-    limits = [[limit, f"{sum(limit not in each for each in broken)} of {len(broken)}"] for limit in description.limits]
+    limits = [
+        [limit, f"{sum(limit not in broken_limits for broken_limits in broken)} of {len(broken)}"]
+        for limit in description.limits
+    ]
     diagram = _diagram(snapshot, roles, words, set_to) if snapshot.study.diagram else ""
     return {
         "diagram": diagram,
         "variables": variables,
         "constraints": constraints,
         "limits": limits,
-        "campaigns": [[one.name, one.rounds, ", ".join(one.differs), one.use] for one in snapshot.study.campaigns],
+        "campaigns": [
+            [campaign.name, campaign.rounds, ", ".join(campaign.differs), campaign.use]
+            for campaign in snapshot.study.campaigns
+        ],
         "costs": _costs(snapshot),
         "contradictions": _contradictions(snapshot) if diagram and snapshot.rounds else None,
     }
@@ -60,13 +66,13 @@ def _contradictions(snapshot: Snapshot) -> dict[str, Any]:
     check = snapshot.study.check_diagram()
     rows = [
         [
-            str(one),
-            "contradict it" if one in check.refused else "agree",
-            one.rounds,
-            f"{one.correlation:.2f}",
-            f"{one.p_value:.2g}",
+            str(statement),
+            "contradict it" if statement in check.refused else "agree",
+            statement.rounds,
+            f"{statement.correlation:.2f}",
+            f"{statement.p_value:.2g}",
         ]
-        for one in check.tested[:MAX_STATEMENTS]
+        for statement in check.tested[:MAX_STATEMENTS]
     ]
     more = len(check.tested) - len(rows)
     return {

@@ -23,21 +23,21 @@ MAX_PANELS = 12
 def stopping(snapshot: Snapshot) -> dict[str, Any]:
     """Return facts and notes on when to stop."""
     try:
-        found = snapshot.study.stopping(context=snapshot.context)
+        result = snapshot.study.stopping(context=snapshot.context)
     # A variable that the agent needs was not measured.
     except ArgumentError as error:
         return {"facts": [], "notes": [str(error)]}
-    notes = [f"{found.reason[:1].upper()}{found.reason[1:]}." if found.reason else ""]
-    if found.probability is not None:
+    notes = [f"{result.reason[:1].upper()}{result.reason[1:]}." if result.reason else ""]
+    if result.probability is not None:
         reward = snapshot.with_unit(snapshot.units.objectives[0])
         notes.append(
             f"By the agent's model: the probability that the expected {reward} of another action within the limits, "
             "which meets the constraints in expectation, exceeds that of the recommendation by so much; and the "
-            f"expected improvement of the next trial, {snapshot.words(found.do or {})}. Suggestions go on in any case."
+            f"expected improvement of the next trial, {snapshot.words(result.do or {})}. Suggestions go on in any case."
         )
-    if found.spending is not None:
+    if result.spending is not None:
         notes.append("Failed trials cost as much as others; rejected ones and imported data cost nothing.")
-    return {"facts": found.facts, "notes": notes}
+    return {"facts": result.facts, "notes": notes}
 
 
 def trust(snapshot: Snapshot) -> dict[str, Any] | str:
@@ -47,10 +47,10 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
         return snapshot.silence
     left_out = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
     numbers = [name for name in snapshot.study.interface.nodes if name in left_out and name not in categories]
-    each = {name: left_out[name] for name in numbers if len(left_out[name].values) > 1}
-    if not each:
+    by_name = {name: left_out[name] for name in numbers if len(left_out[name].values) > 1}
+    if not by_name:
         return f"{snapshot.description.agent} has no models whose predictions can be compared with the rounds."
-    each = {name: _native(snapshot, name, predictions) for name, predictions in each.items()}
+    by_name = {name: _native(snapshot, name, predictions) for name, predictions in by_name.items()}
     rows = [
         [
             snapshot.with_unit(name),
@@ -58,7 +58,7 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
             float(np.sqrt(np.mean(np.square(predictions.values - predictions.predictions)))),
             f"{int(predictions.covered.sum())} of {len(predictions.values)}",
         ]
-        for name, predictions in each.items()
+        for name, predictions in by_name.items()
     ]
     with page_style():
         panels = [
@@ -66,7 +66,7 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
                 "title": snapshot.with_unit(name),
                 "figure": image(_panel(predictions), f"{row[0]}: {row[3]} values in their intervals"),
             }
-            for (name, predictions), row in zip([*each.items()][:MAX_PANELS], rows, strict=False)
+            for (name, predictions), row in zip([*by_name.items()][:MAX_PANELS], rows, strict=False)
         ]
     return {"rows": rows, "panels": panels}
 
