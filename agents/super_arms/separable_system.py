@@ -137,7 +137,7 @@ def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
 
 
 def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
-    """Overwrite the nodes of a cycle, which contain the influence from outside the cycle."""
+    """Solve a cycle in place by fixed-point sweeps; on entry its nodes hold the influence from outside."""
     outer = nodes.copy()
     first = np.inf
     for _ in range(MAX_SWEEPS):

@@ -31,7 +31,7 @@ def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point
     """Return a curve that is level inside the columns and bends between them."""
     half = 0.5 * sheet.box_width
     start, *passed, end = [sheet.centres[slot] for slot in route]
-    # Confounding ends apart from the directed edges.
+    # Bidirected edges start apart from the directed ones.
     leave = 0.3 * sheet.box_height if bidirected else 0.0
     stops = [(start[0] + half, start[1] + leave)]
     stops += [(x + side, y) for x, y in passed for side in (-half, half)]
@@ -44,7 +44,7 @@ def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point
 
 
 def _port(sheet: Layers, route: Sequence[Slot]) -> float:
-    """Return the height at which a curve ends on the head's left side, from its middle, in the order of arrival."""
+    """Return how far from the middle of the head's left side a curve ends, so that curves do not meet there."""
     order = sheet.arrivals[route[-1]]
     spread = sheet.box_height * (1.0 - 1.0 / len(order))
     return spread * (order.index(route[-2]) / max(len(order) - 1, 1) - 0.5)

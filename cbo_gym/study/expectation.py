@@ -19,7 +19,7 @@ Ends = tuple[float, float]
 
 
 class Band(NamedTuple):
-    """Means and the ends of 95 % intervals, in the study's units, with ``low <= high`` in either direction."""
+    """Means and the ends of 95 % intervals, in the study's units, with ``low <= high`` in all problems."""
 
     mean: np.ndarray
     low: np.ndarray

@@ -155,7 +155,7 @@ def observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Obser
 
 
 def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
-    """Return whether a round may be part of a task's initial data, whose rewards agents may read."""
+    """Return whether a round is complete, so that it can be part of a task's initial data."""
     return not past.get("differs") and is_complete(units, units.read(past["action"]), past)
 
 

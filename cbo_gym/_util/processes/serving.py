@@ -18,7 +18,7 @@ from cbo_gym.errors import abridge, message_of
 
 
 class _Question:
-    """The channel to the caller, and the number of the current question."""
+    """The channel to the caller, and the number of the call that is being made."""
 
     channel: Channel
     number: int

@@ -47,7 +47,7 @@ class ReportFigure(NamedTuple):
 def group_figures(
     board: Leaderboard, group: str, file: str, ranked: Ranking | str, styles: Looks
 ) -> dict[str, ReportFigure]:
-    """Return the figures of a group by their kind; ``file`` ends the names of their files."""
+    """Return the figures of a group by their kind; ``file`` is the suffix of the names of their files."""
     shown = curves.profile_figure(board, group, styles)
     draw = {"scores": partial(plots.score_intervals, board, group, styles)}
     if known_improvement(board, group).height:

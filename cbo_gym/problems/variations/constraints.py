@@ -17,7 +17,7 @@ from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, GraphKnowledge
 
 MAX_CONSTRAINTS = 100
-#: Expected values are real numbers, so that a strict inequality limits them as the other one does.
+#: A strict inequality is read as the one with equality: for real numbers the difference does not matter.
 SIDES: dict[str, Literal["<=", ">="]] = {
     "<=": "<=", "≤": "<=", "⩽": "<=", "<": "<=", ">=": ">=", "≥": ">=", "⩾": ">=", ">": ">=",
 }  # fmt: skip

@@ -106,7 +106,7 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
         return
     whole = snapshot.agent.recommend()
     recommended = np.asarray(whole["values"] if isinstance(whole, dict) else whole, dtype=float)
-    # It may be a round that was played outside the bounds or the limits.
+    # The recommendation may be a past trial outside the bounds or the limits.
     best, half = recommended.clip(0.0, 1.0), 0.0
     if isinstance(codec, CellCodec):
         best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
