@@ -2,8 +2,9 @@
 
 The value of information is the expected gain of the best posterior mean of the reward over a set of designs A. A
 fantasy of a node's value at the inputs z shifts its posterior mean at p by cov(p, z) (y - m(z)) / var(z), and lowers
-its variance by cov(p, z)^2 / var(z); the other nodes keep theirs. Means of the reward are over draws of all nodes'
-functions, each as many standard deviations off its mean everywhere, the same with and without the fantasy.
+its variance by cov(p, z)^2 / var(z); the other nodes keep theirs. The mean of the reward is taken over draws of all
+nodes' functions. A draw of a function is its mean plus one normal number times its standard deviation at every input;
+the numbers are the same with and without the fantasy.
 """
 
 from __future__ import annotations

@@ -90,9 +90,9 @@ def _sweeps(
 
     A last sweep goes to the right, so that the layer of the reward comes last.
     """
-    downward = [(layer, -1) for layer in layers[1:]]
-    upward = [(layer, +1) for layer in layers[-2::-1]]
-    for layer, step in (downward + upward) * times + downward:
+    rightward = [(layer, -1) for layer in layers[1:]]
+    leftward = [(layer, +1) for layer in layers[-2::-1]]
+    for layer, step in (rightward + leftward) * times + rightward:
         neighbours = [[other for other in linked[slot] if column[other] == column[slot] + step] for slot in layer]
         yield layer, neighbours
 

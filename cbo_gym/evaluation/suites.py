@@ -38,9 +38,9 @@ class Suite(StrictModel):
         environments: Ids, with keywords if wanted, or patterns of ids, such as ``CBO/Alpine2*``.
         horizon: Number of rounds; None for the registered number of each environment.
         seeds: Number of seeds, counted from 0, or from ``first_seed``.
-        verdict_seeds: Seeds, and instances of random families, of its verdicts and tables: those for
-            ``"publication"`` alone, see :mod:`cbo_gym.evaluation.seed_ranges`, or ``"any"``, of which some may have
-            influenced defaults.
+        verdict_seeds: Which runs its verdicts and tables use: ``"publication"`` for those whose seeds, and instances
+            of random families, are kept for publication, see :mod:`cbo_gym.evaluation.seed_ranges`; or ``"any"``,
+            although some of these runs may have influenced the defaults of agents.
         first_seed: First seed and instance for publication that its verdicts use; larger if earlier seeds had been
             played before its claims were written.
         metric: Metric by which agents are compared; ``gap`` is GAP and PA-GAP of

@@ -99,6 +99,7 @@ class Periodic(Component):
         return Periodic(factor * self.amplitude, self.frequency)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
+        # Extrema are at odd quarters of the period; any five quarters in a row contain both.
         turns = np.arange(math.ceil(4.0 * abs(self.frequency) * low), 4.0 * abs(self.frequency) * high)[:5]
         return _between(*self(np.array([low, high])), *self(turns / (4.0 * abs(self.frequency) or 1.0)))
 

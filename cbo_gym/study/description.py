@@ -150,8 +150,8 @@ class Description(StrictModel):
             :func:`cbo_gym.problems.variations.constraints.read_constraints`.
         costs: name -> price of setting it, 1 for a name that is missing; or as :meth:`cbo_gym.actions.Costs.read`
             takes them.
-        budget: what all trials may cost, in the units of ``costs``; None without a budget. Nothing enforces
-            it.
+        budget: what all trials may cost, in the units of ``costs``; None without a budget. Nothing
+            enforces it.
         delta: the smallest improvement of the reward that matters, in its units, see :meth:`Study.stopping`; None for
             5 % of the range of the rewards so far.
         composition: the reward as an arithmetic expression in other variables, such as

@@ -115,7 +115,7 @@ def _move_aside(path: Path) -> Path:
     aside = path.parent / DAMAGED / path.name
     try:
         aside.parent.mkdir(exist_ok=True)
-        # The file of an earlier time.
+        # An earlier damaged file may have this name.
         if os.path.lexists(aside):
             aside = aside.with_stem(f"{path.stem}-{uuid.uuid4().hex[:8]}")
         path.rename(aside)
