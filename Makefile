@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 leaderboard: $(READY)  ## run a small leaderboard (a minute or two) and print it
-	$(BIN)/cbo-gym sweep $(QUICK) --seeds 3 --horizon 30 \
+	$(BIN)/cbo-gym sweep $(QUICK) --seeds 5 --horizon 20 \
 	  -a Random -a GP-UCB -a EICF -a MCBO \
 	  -e CBO/Dropwave-v0 -e CBO/Alpine2-v0 -e CBO/Rosenbrock-v0 -e CBO/ToyGraph-v0
 	$(BIN)/cbo-gym leaderboard $(QUICK)
