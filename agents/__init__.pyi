@@ -35,8 +35,10 @@ from .networks.excbo import EXCBO as EXCBO
 from .networks.mcbo import MCBO as MCBO
 from .networks.network_model import GPNetworkModel as GPNetworkModel
 from .purchases.fast_pkgfn import FastPKGFN as FastPKGFN
+from .purchases.full import KGFN as KGFN
 from .purchases.full import TSFN as TSFN
 from .purchases.full import FullEIFN as FullEIFN
+from .purchases.full import FullRandom as FullRandom
 from .purchases.pkgfn import PKGFN as PKGFN
 from .scopes.cobo import CoBO as CoBO
 from .scopes.cocabo import CoCaBO as CoCaBO

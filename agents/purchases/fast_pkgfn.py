@@ -45,8 +45,8 @@ class Offers(NamedTuple):
         return Offers(self.points[rows], self.parents[rows])
 
 
-class SingleNodes(PurchaseAgent):
-    """Base class of agents that buy the node with the largest knowledge gradient per price.
+class KnowledgeGradientAgent(PurchaseAgent):
+    """Base class of agents that value purchases by the gain of the best posterior mean over a set of designs.
 
     Args:
         fantasies: fantasies of a node's value, 1 to 4,096.
@@ -61,6 +61,19 @@ class SingleNodes(PurchaseAgent):
         super().__init__(device)
         self.fantasies = whole_number("fantasies", fantasies, at_least=1, at_most=MAX_SAMPLES)
         self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
+
+    def designs(self, seed: int) -> Tensor:
+        """Return the designs among which the best is sought: the best now, points around it, maximisers of draws."""
+        best = torch.from_numpy(self.best()).to(self.network.inputs)
+        generator = torch.Generator().manual_seed(seed)
+        directions = torch.randn((LOCAL_DESIGNS, self._width), dtype=torch.float64, generator=generator)
+        radii = torch.rand((LOCAL_DESIGNS, 1), dtype=torch.float64, generator=generator) ** (1.0 / self._width)
+        local = best + (LOCAL_RADIUS * radii * torch.nn.functional.normalize(directions)).to(best)
+        return torch.cat([best[None], local.clamp(0.0, 1.0), self.maximisers_of_draws(DRAWN_DESIGNS, seed).to(best)])
+
+
+class SingleNodes(KnowledgeGradientAgent):
+    """Base class of agents that buy the node with the largest knowledge gradient per price."""
 
     def choose(self, seed: int) -> Action:
         proposal, designs = self.propose(seed), self.designs(seed)
@@ -92,15 +105,6 @@ class SingleNodes(PurchaseAgent):
         own = offers.points[:, list(self.network.actions[node])]
         inputs = torch.from_numpy(np.hstack([offers.parents, own])).to(self.network.inputs)
         return knowledge_gradient(self, designs, {node: inputs}, self.fantasies, samples)[node].cpu().numpy()
-
-    def designs(self, seed: int) -> Tensor:
-        """Return the designs among which the best is sought: the best now, points around it, maximisers of draws."""
-        best = torch.from_numpy(self.best()).to(self.network.inputs)
-        generator = torch.Generator().manual_seed(seed)
-        directions = torch.randn((LOCAL_DESIGNS, self._width), dtype=torch.float64, generator=generator)
-        radii = torch.rand((LOCAL_DESIGNS, 1), dtype=torch.float64, generator=generator) ** (1.0 / self._width)
-        local = best + (LOCAL_RADIUS * radii * torch.nn.functional.normalize(directions)).to(best)
-        return torch.cat([best[None], local.clamp(0.0, 1.0), self.maximisers_of_draws(DRAWN_DESIGNS, seed).to(best)])
 
     @abstractmethod
     def offers(self, node: str, proposal: np.ndarray, designs: Tensor) -> Offers:

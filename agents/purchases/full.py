@@ -1,9 +1,30 @@
-"""TSFN and EIFN for partial mode: every purchase is a full evaluation (the rivals of Buathong et al. 2024, sec. 5)."""
+"""Agents of partial mode whose purchases are full evaluations (the rivals of Buathong et al. 2024, sec. 5)."""
 
 from __future__ import annotations
 
+import torch
+
 from cbo_gym.agents.purchases.base import PurchaseAgent
+from cbo_gym.agents.purchases.fast_pkgfn import KnowledgeGradientAgent
+from cbo_gym.agents.purchases.knowledge_gradient import full_knowledge_gradient
 from cbo_gym.task import Action
+
+# Random parameters among which the best knowledge gradient is sought, survivors, generations and points around each.
+RANDOM, SURVIVORS, GENERATIONS, CHILDREN = 16, 4, 2, 4
+PERTURBATION = 0.05
+# Draws of the nodes' functions for the choice among many parameters.
+COARSE_SAMPLES = 4
+
+
+class FullRandom(PurchaseAgent):
+    """Full evaluations with random parameters. Plays partial tasks.
+
+    Args:
+        device: torch device.
+    """
+
+    def choose(self, seed: int) -> Action:
+        return self.buy_all(self.rng.random(self._width))
 
 
 class TSFN(PurchaseAgent):
@@ -26,3 +47,30 @@ class FullEIFN(PurchaseAgent):
 
     def choose(self, seed: int) -> Action:
         return self.buy_all(self.propose(seed))
+
+
+class KGFN(KnowledgeGradientAgent):
+    """Full evaluations with the largest knowledge gradient on a network of GPs. Plays partial tasks.
+
+    Args:
+        fantasies: fantasies of the nodes' values, 1 to 4,096 (8 as in the published program).
+        samples: draws of the nodes' functions in the knowledge gradient, 1 to 4,096.
+        device: torch device.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    def choose(self, seed: int) -> Action:
+        designs = self.designs(seed)
+        proposal = torch.from_numpy(self.propose(seed))[None].to(designs)
+        points = torch.cat([proposal, designs, torch.from_numpy(self.rng.random((RANDOM, self._width))).to(designs)])
+        for _ in range(GENERATIONS):
+            gains = full_knowledge_gradient(self, designs, points, self.fantasies, COARSE_SAMPLES)
+            fittest = points[gains.topk(SURVIVORS).indices]
+            steps = PERTURBATION * self.rng.standard_normal((SURVIVORS * CHILDREN, self._width))
+            children = fittest.repeat_interleave(CHILDREN, 0) + torch.from_numpy(steps).to(designs)
+            points = torch.cat([proposal, fittest, children.clamp(0.0, 1.0)])
+        gains = full_knowledge_gradient(self, designs, points, self.fantasies, self.samples)
+        # Of equal gains, such as none, the first is the proposal's.
+        return self.buy_all(points[int(gains.argmax())].cpu().numpy())

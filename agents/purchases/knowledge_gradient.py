@@ -48,6 +48,24 @@ def knowledge_gradient(
         }
 
 
+def full_knowledge_gradient(
+    agent: PurchaseAgent, designs: Tensor, candidates: Tensor, fantasies: int, samples: int
+) -> Tensor:
+    """Return the value of information of full evaluations, ``(b,)``, at least 0.
+
+    Args:
+        agent: the agent, whose network has the posteriors.
+        designs: parameters of full evaluations, ``a x q``.
+        candidates: parameters of the full evaluations to value, ``b x q``.
+        fantasies: number of fantasies of each.
+        samples: number of draws of the nodes' functions.
+    """
+    with torch.no_grad():
+        passes = _Passes(agent, designs, samples)
+        current = passes.rewards({}).mean(-1).max()
+        return torch.stack([passes.full_gain(point[None], fantasies, current) for point in candidates])
+
+
 class _Passes:
     """Passes of all designs through the network."""
 
@@ -108,3 +126,32 @@ class _Passes:
         fantasised = self._shift(node, means, lower[:, None].expand_as(means))
         best = self.rewards({node: fantasised}).mean(-1).amax(-1)
         return (best.mean(-1) - current).clamp_min(0.0)
+
+    def full_gain(self, point: Tensor, fantasies: int, current: Tensor) -> Tensor:
+        """Return the mean gain of the best posterior mean by values of all nodes with parameters ``1 x q``."""
+        drawn = normals(self._network.nodes, fantasies, seed=2)
+        # Fantasies of the nodes, ``1 x f``, and values of the designs given these, ``f x a x s``.
+        fantasised, values = dict[str, Tensor](), dict[str, Tensor]()
+        for node in self._network.nodes:
+            inputs = self._network.node_inputs(node, fantasised, point.split(1, -1))
+            points = self._inputs(node, values)
+            if self._is_known(node):
+                values[node] = self._value(node, points)
+                continue
+            surrogate, own = self._network.surrogates[node], drawn[node].to(inputs)
+            assert isinstance(surrogate, GaussianProcess)
+            inputs = inputs[0].expand(fantasies, -1)
+            mean, std = surrogate.posterior(points)
+            expected, spread = surrogate.posterior(inputs)
+            spread = spread.square() + surrogate.noise_scale.square()
+            fantasised[node] = (expected + spread.sqrt() * own)[None]
+            covariance = surrogate.covariance(points, inputs)
+            if points.dim() == 4:
+                # Each fantasy has inputs of its own.
+                covariance = covariance.diagonal(dim1=0, dim2=-1)
+            usable = spread > NEGLIGIBLE * std.square().max().clamp_min(1e-300)
+            slope = torch.where(usable, covariance / spread.clamp_min(1e-300).sqrt(), 0.0).movedim(-1, 0)
+            lower = (std.square() - slope.square()).clamp_min(0.0).sqrt()
+            values[node] = self._shift(node, mean + slope * own[:, None, None], lower)
+        best = values[self._agent.task.reward].mean(-1).amax(-1)
+        return (best.mean() - current).clamp_min(0.0)

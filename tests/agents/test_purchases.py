@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from cbo_gym import evaluate, make_task
-from cbo_gym.agents import PKGFN, TSFN, FastPKGFN, FullEIFN
+from cbo_gym.agents import KGFN, PKGFN, TSFN, FastPKGFN, FullEIFN
+from cbo_gym.agents.common.quasi_random import normals
 from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.agents.purchases.knowledge_gradient import knowledge_gradient
+from cbo_gym.agents.purchases.knowledge_gradient import full_knowledge_gradient, knowledge_gradient
 from cbo_gym.agents.purchases.stock import Stock
 
 ASSEMBLY = "CBO/Manufacturing-v0"
@@ -66,6 +67,32 @@ def test_the_knowledge_gradient_is_that_of_models_with_the_fantasies_as_data():
         assert float(gain) == pytest.approx(max(float(torch.stack(best).mean() - now), 0.0), abs=1e-4)
 
 
+def test_the_knowledge_gradient_of_full_evaluations_is_that_of_models_with_the_fantasies_as_data():
+    """The same draws and designs, on GPs that get each fantasy of both nodes as one more datum."""
+    agent = begun(KGFN(), "CBO/GPs1-v0")
+    designs = torch.linspace(0.0, 1.0, 7, dtype=torch.float64)[:, None]
+    gps = dict(agent.network.surrogates)
+    (gain,) = full_knowledge_gradient(agent, designs, torch.tensor([[0.13]], dtype=torch.float64), 4, 16)
+    with torch.no_grad():
+        now = agent.expected_reward(designs, 16).max()
+    drawn, best = normals(("f0", "f1"), 4, seed=2), []
+    for gp in gps.values():
+        gp.schedule.due = lambda count: False
+    for index in range(4):
+        taught, inputs = {}, torch.tensor([[0.13]], dtype=torch.float64)
+        for node, gp in gps.items():
+            with torch.no_grad():
+                mean, std = gp.posterior(inputs)
+            value = mean + std * drawn[node][index]
+            taught[node] = deepcopy(gp)
+            taught[node].add(inputs, value)
+            inputs = value[None]
+        agent.network.surrogates.update(taught)
+        with torch.no_grad():
+            best.append(agent.expected_reward(designs, 16).max())
+    assert float(gain) == pytest.approx(max(float(torch.stack(best).mean() - now), 0.0), abs=1e-4)
+
+
 @pytest.mark.parametrize(
     "agent", [TSFN(), *(pytest.param(a, marks=pytest.mark.slow) for a in (FastPKGFN(), PKGFN(samples=4), FullEIFN()))]
 )
@@ -113,7 +140,7 @@ def test_reused_parts_train_their_children_alone():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", [FastPKGFN, PKGFN, TSFN, FullEIFN])
+@pytest.mark.parametrize("agent", [FastPKGFN, PKGFN, KGFN, TSFN, FullEIFN])
 def test_agents_are_ahead_of_random_on_the_same_seeds(agent):
     seeds = range(100, 106)
     ours, theirs = (
