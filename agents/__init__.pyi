@@ -34,6 +34,7 @@ from .networks.eifn import EIFN as EIFN
 from .networks.excbo import EXCBO as EXCBO
 from .networks.mcbo import MCBO as MCBO
 from .networks.network_model import GPNetworkModel as GPNetworkModel
+from .purchases.cascade import CascadeEI as CascadeEI
 from .purchases.fast_pkgfn import FastPKGFN as FastPKGFN
 from .purchases.full import KGFN as KGFN
 from .purchases.full import TSFN as TSFN

@@ -44,6 +44,7 @@ MORE_RUNS = [
     ("GP-MW", PENNY, 2),
     *((agent, SLICES, 5) for agent in ("ABO", "GP-UCB-Restarted", "CBO-Restarted")),
     *((agent, "CBO/GPs1-v0", 3) for agent in ("PKGFN(samples=4)", "TSFN", "FullEIFN", "KGFN", "FullRandom")),
+    ("CascadeEI", "CBO/CascadeMatyas-v0", 3),
     *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS[2:]),
     ("EXCBO(components='bic')", "CBO/Dropwave-Noisy-v0", 2),
     *((agent, CELLS[0], 4) for agent in ("StoOO", "AVE-StoOO", "GPTree")),

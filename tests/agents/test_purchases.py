@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from cbo_gym import evaluate, make_task
-from cbo_gym.agents import KGFN, PKGFN, TSFN, FastPKGFN, FullEIFN
+from cbo_gym.agents import KGFN, PKGFN, TSFN, CascadeEI, FastPKGFN, FullEIFN
 from cbo_gym.agents.common.quasi_random import normals
 from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.purchases.cascade import Plans
 from cbo_gym.agents.purchases.knowledge_gradient import full_knowledge_gradient, knowledge_gradient
 from cbo_gym.agents.purchases.stock import Stock
+from cbo_gym.errors import UnsupportedModeError
 
 ASSEMBLY = "CBO/Manufacturing-v0"
 
@@ -137,6 +139,62 @@ def test_reused_parts_train_their_children_alone():
     after = {node: len(gp) for node, gp in agent.network.surrogates.items()}
     assert after == before | {"f0": before["f0"] + 1, "f1": before["f1"] + 1}
     assert agent.network.surrogates["f1"].inputs[-1].tolist() == [1.5]
+
+
+CASCADE = "CBO/CascadeMatyas-v0"
+
+
+def test_the_improvement_of_a_cascade_is_that_of_many_independent_draws():
+    """A new start and a product of the first stage, against plain Monte Carlo on the posteriors of the stages."""
+    agent = begun(CascadeEI(samples=512), CASCADE)
+    points = np.array([[0.3, 0.6, 0.4, 0.5], [0.3, 0.6, 0.4, 0.7]])
+    known = np.array([[np.nan] * 3, [8.0, np.nan, np.nan]])
+    found = agent.expected_improvement(Plans(points, np.zeros((2, 4), bool), known)).numpy()
+    rng, gps = np.random.default_rng(100), agent.network.surrogates
+    incumbent = max(past.reward for past in agent.history)
+
+    def draw(node, *columns):
+        with torch.no_grad():
+            mean, std = gps[node].posterior(torch.from_numpy(np.stack(np.broadcast_arrays(*columns), -1)))
+        return mean.numpy() + std.numpy() * rng.standard_normal(len(mean))
+
+    for point, first, value in zip(points, known[:, 0], found, strict=True):
+        count = np.ones(40_000)
+        product = draw("f0", point[0] * count, point[1]) if np.isnan(first) else first * count
+        rewards = draw("f2", draw("f1", product, point[2]), point[3])
+        gains = np.clip(rewards - incumbent, 0.0, None)
+        assert value == pytest.approx(gains.mean(), abs=0.05 * gains.mean() + 4.0 * gains.std() / 200.0)
+
+
+def test_a_cascade_continues_the_product_with_the_best_improvement_per_price():
+    """The first product is 10 at its best, and the best whole product follows from it."""
+    agent = begun(CascadeEI(), CASCADE)
+    for value, point in ((-9.0, [0.1, 0.9, 0.5, 0.5]), (10.0, [0.5, 0.5, 0.5, 0.5])):
+        observation = {"nodes": np.array([value, 0.0, -10.0]), "bought": np.eye(3)[0], "spent": np.ones(1)}
+        agent.update(agent.buy("f0", np.array(point)), observation, -10.0, {})
+    first = agent.first_plans().known[:, 0]
+    assert set(first[np.isfinite(first)]) == {-9.0, 10.0}
+    assert np.isnan(first).any()
+    action = agent.act({})
+    assert (action["node"], *action["values"][:2]) == (1, 0.5, 0.5)
+    assert agent.next_node(np.array([1.0, np.nan, np.nan])) == "f1"
+
+
+def test_other_networks_are_no_cascades():
+    with pytest.raises(UnsupportedModeError, match="CascadeEI plays chains"):
+        begun(CascadeEI(), ASSEMBLY)
+
+
+@pytest.mark.slow
+def test_the_cascade_agent_is_ahead_of_random_at_equal_cost():
+    seeds = range(100, 104)
+    ours, whole, single = (
+        np.array([evaluate(agent, CASCADE, seed, recommend="end").table["simple_regret"][-1] for seed in seeds])
+        for agent in ("CascadeEI", "FullRandom", "Random")
+    )
+    for theirs in (whole, single):
+        ahead = theirs - ours
+        assert ahead.mean() > 2.0 * ahead.std(ddof=1) / len(ahead) ** 0.5
 
 
 @pytest.mark.slow

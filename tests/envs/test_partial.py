@@ -213,3 +213,20 @@ def test_refused_actions_buy_nothing(action, message):
 def test_wrong_parameters_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         CausalBanditEnv(manufacturing(), mode="partial", **parameters)
+
+
+def test_the_optimum_of_the_cascade_is_that_of_a_search_stage_by_stage():
+    """Of each stage, all products that any products before it can have, on a fine grid."""
+
+    def stage(first, second):
+        return 10.0 - 0.052 * (first**2 + second**2) + 0.096 * first * second
+
+    grid = np.linspace(-10.0, 10.0, 401)
+    products = stage(grid[:, None], grid)
+    for _ in range(2):
+        found = np.linspace(products.min(), products.max(), 401)
+        products = stage(found[:, None], grid)
+    optimum = oracle_of(started("CBO/CascadeMatyas-v0")).optimum
+    assert optimum.value == pytest.approx(products.max(), abs=1e-3)
+    played = started("CBO/CascadeMatyas-v0", budget=None).step(optimum.action)
+    assert played[1] == pytest.approx(optimum.value)

@@ -1,4 +1,4 @@
-"""Function networks whose nodes are bought one at a time (Buathong et al. 2024, sec. 5), for partial mode.
+"""Networks whose nodes are bought one at a time (Buathong et al. 2024; Kusakawa et al. 2022), for partial mode.
 
 Equations, domains, lengthscales and prices are those of the authors' published program (frazier-lab/partial_kgfn). Its
 draws from Gaussian processes depend on a random state that cannot be written down, so those here are other draws with
@@ -30,6 +30,10 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable, Zero
 CITATION = (
     "Buathong, Wan, Astudillo, Daulton, Balandat & Frazier (2024), Bayesian optimization of function networks with "
     "partial evaluations, sec. 5; the published program"
+)
+CASCADE_CITATION = (
+    "Kusakawa, Takeno, Inatsu, Kutsukake, Iwazaki, Nakano, Ujihara, Karasuyama & Takeuchi (2022), Bayesian "
+    "optimization for cascade-type multistage processes, sec. 5; the published program"
 )
 # Number of Fourier features of a draw.
 FEATURES = 64
@@ -170,6 +174,36 @@ def manufacturing() -> Problem:
     )
 
 
+def cascade_matyas(noise_std: float = 0.0) -> Problem:
+    """A cascade of three stages, each minus Matyas' function of the product before and a parameter, as [-10, 10].
+
+    The last stage is best, 10, at a product 0 and a parameter 0. With two parameters 0 the first product is 10, and a
+    second one of 0 needs ``10 - 5.2 - 0.052 x2^2 + 0.96 x2 = 0``.
+
+    Args:
+        noise_std: standard deviation of the noise of each stage (0.01 in the published program).
+
+    Raises:
+        ArgumentError: if ``noise_std`` is negative.
+    """
+    stage = "10.0 - 0.052 * ({0} * {0} + {1} * {1}) + 0.096 * {0} * {1} + u"
+    inputs = {"f0": ("x0", "x1"), "f1": ("f0", "x2"), "f2": ("f1", "x3")}
+    names = [f"x{index}" for index in range(4)]
+    equations = {node: stage.format(*pair) for node, pair in inputs.items()}
+    middle = (0.96 - math.sqrt(0.96 * 0.96 + 4.0 * 0.052 * 4.8)) / 0.104
+    return _problem(
+        "CascadeMatyas",
+        "A process of two cheap stages and a dear last one, each of which works on the product of the one before.",
+        _system(read_equations(equations, gaussian_noise(noise_std), actions=names)),
+        dict.fromkeys(names, (-10.0, 10.0)),
+        {"f0": 1.0, "f1": 1.0, "f2": 10.0},
+        NodePurchases(-10.0, dict.fromkeys(["f0", "f1"], (-10.0, 10.0))),
+        optimal_action=None if noise_std else [0.5, 0.5, (middle + 10.0) / 20.0, 0.5],
+        noiseless_mean=not noise_std,
+        citation=CASCADE_CITATION,
+    )
+
+
 def pharmaceutical() -> Problem:
     """A tablet's tensile strength and its disintegration time, which are measured apart."""
     names = [f"x{index}" for index in range(4)]
@@ -220,13 +254,14 @@ def _problem(
     domains: Mapping[str, Interval],
     prices: Mapping[str, float],
     purchases: NodePurchases,
+    citation: str = CITATION,
     **fields: Any,
 ) -> Problem:
     return Problem(
         name=name,
         scm=scm,
         description=description,
-        citation=CITATION,
+        citation=citation,
         action_domains=list(domains.values()),
         action_names=list(domains),
         outcomes=Outcomes(scm.reward, costs=Costs(variables=prices)),

@@ -1,0 +1,145 @@
+"""CascadeEI: expected improvement of a cascade that may be stopped after each stage (Kusakawa et al. 2022).
+
+A cascade is a chain of nodes. Each round compares a new start with all products in stock: for each, the expected
+improvement of the reward is maximised over the parameters of the stages that remain, and divided by their prices. The
+next stage of the best is bought, and then everything is compared again, so that a product that came out badly is left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cbo_gym._util.arguments import whole_number
+from cbo_gym.agents.common.limits import MAX_SAMPLES
+from cbo_gym.agents.purchases.base import PurchaseAgent
+from cbo_gym.errors import UnsupportedModeError
+from cbo_gym.task import Action
+
+# Products in stock that are compared, at random if there are more.
+MAX_PRODUCTS = 48
+# Random parameters for each start, survivors of these, and generations of parameters around them.
+FILLINGS, SURVIVORS, GENERATIONS, CHILDREN = 32, 8, 4, 12
+# Radius of the first generation, which halves with each.
+RADIUS = 0.2
+
+
+class Plans(NamedTuple):
+    """Ways to finish a product.
+
+    Attributes:
+        points: parameters, ``(b, q)``.
+        fixed: whether each is fixed by the product, ``(b, q)``.
+        known: values of the nodes that the product has, NaN for the others, ``(b, n)``.
+    """
+
+    points: np.ndarray
+    fixed: np.ndarray
+    known: np.ndarray
+
+    def at(self, rows: np.ndarray) -> Plans:
+        """Return some of the plans."""
+        return Plans(self.points[rows], self.fixed[rows], self.known[rows])
+
+
+class CascadeEI(PurchaseAgent):
+    """Expected improvement of a cascade per price of the stages that remain, stage by stage. Plays partial tasks.
+
+    Args:
+        samples: draws of the stages before the last, 1 to 4,096 (1000 in the published program).
+        device: torch device.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+    """
+
+    revision = 1
+
+    def __init__(self, samples: int = 64, device: str = "cpu") -> None:
+        super().__init__(device)
+        self.samples = whole_number("samples", samples, at_least=1, at_most=MAX_SAMPLES)
+
+    def setup(self, seed: int) -> None:
+        super().setup(seed)
+        nodes = self.network.nodes
+        chain = {node: (nodes[index - 1],) if index else () for index, node in enumerate(nodes)}
+        if (
+            self.network.parents != chain
+            or nodes != self.task.nodes
+            or self.task.parts
+            or self.task.composition is not None
+        ):
+            raise UnsupportedModeError(
+                f"CascadeEI plays chains of nodes with the upstream condition; {self.task.env_id} has "
+                f"{self.task.diagram.to_dagitty()}; choose FastPKGFN, PKGFN, KGFN, TSFN or FullEIFN"
+            )
+
+    def choose(self, seed: int) -> Action:
+        plans = self.first_plans()
+        if plans is None:
+            return self.buy(self.task.nodes[0], self.best())
+        scores = self.scores(plans)
+        for generation in range(GENERATIONS):
+            fittest = np.argsort(-scores)[:SURVIVORS]
+            children = plans.at(np.repeat(fittest, CHILDREN))
+            steps = RADIUS / 2**generation * self.rng.standard_normal(children.points.shape)
+            moved = np.where(children.fixed, children.points, (children.points + steps).clip(0.0, 1.0))
+            plans = Plans(*(np.concatenate(pair) for pair in
+                            zip(plans.at(fittest), children._replace(points=moved), strict=True)))  # fmt: skip
+            scores = np.concatenate([scores[fittest], self.scores(children._replace(points=moved))])
+        best = int(scores.argmax())
+        return self.buy(self.next_node(plans.known[best]), plans.points[best])
+
+    def first_plans(self) -> Plans | None:
+        """Return plans from a new start and from products in stock, with random parameters and the best ones.
+
+        None if the rest of the budget pays for none of their next stages.
+        """
+        last, width = len(self.task.nodes) - 1, self._width
+        lots = [np.full(width, np.nan)]
+        for index in range(last):
+            lots += list(self.stock.lots(index))
+        if len(lots) > MAX_PRODUCTS:
+            chosen = self.rng.choice(np.arange(1, len(lots)), MAX_PRODUCTS - 1, replace=False)
+            lots = [lots[0], *(lots[index] for index in chosen)]
+        plans = []
+        for lot in lots:
+            known = self.stock.values_at(lot)
+            if self.price(self.next_node(known)) > self.left:
+                continue
+            fixed = np.isfinite(lot)
+            points = np.vstack([self.best(), self.rng.random((FILLINGS, width))])
+            points[:, fixed] = lot[fixed]
+            plans.append(Plans(points, np.tile(fixed, (len(points), 1)), np.tile(known, (len(points), 1))))
+        return Plans(*map(np.concatenate, zip(*plans, strict=True))) if plans else None
+
+    def next_node(self, known: np.ndarray) -> str:
+        """Return the first node of the cascade that a product with these values lacks."""
+        return self.task.nodes[int(np.argmax(np.isnan(known)))]
+
+    def scores(self, plans: Plans) -> np.ndarray:
+        """Return the expected improvement of plans per price of the stages that remain, ``(b,)``."""
+        prices = np.array([self.price(node) for node in self.task.nodes])
+        remaining = np.where(np.isnan(plans.known), prices, 0.0).sum(-1)
+        return self.expected_improvement(plans).cpu().numpy() / np.maximum(remaining, 1e-12)
+
+    def expected_improvement(self, plans: Plans) -> Tensor:
+        """Return the expected improvement on the best reward so far, exact in the last stage, ``(b,)``."""
+        incumbent = max(past.reward for past in self.history)
+        known = torch.from_numpy(plans.known).to(self.network.inputs)
+        draw = self.sampled(self.samples)
+
+        def value(node: str, inputs: Tensor) -> Tensor:
+            if node == self.task.reward:
+                mean, std = self.network.surrogates[node].posterior(inputs)
+                z = (mean - incumbent) / std.clamp_min(1e-12)
+                return std * (torch.exp(-z.square() / 2.0) / (2.0 * torch.pi) ** 0.5 + z * torch.special.ndtr(z))
+            made = known[:, [self._index[node]]]
+            return torch.where(made.isfinite(), made, draw(node, inputs))
+
+        with torch.no_grad():
+            points = torch.from_numpy(plans.points).to(self.network.inputs)
+            return self.network.propagate(points, value)[self.task.reward].mean(-1)
