@@ -18,8 +18,14 @@ from cbo_gym.problems.modes.discrete import arms_of
 from tests.support.environments import EVERY_ID, FIRST_OF_MODE, KINDS, ONE_OF_A_KIND, kinds_of, with_slow
 from tests.support.loop import reset
 
-NOISY = [env_id for env_id in ONE_OF_A_KIND if gym.make(env_id).unwrapped.scm.noisy]
-BY_NOISE = [env_id for env_id in NOISY if not gym.make(env_id).unwrapped.dynamics.remembers]  # and the action alone
+#: signals and contexts are random even if all variables are noiseless
+NOISY = [
+    env_id
+    for env_id, entry in ((env_id, find_entry(env_id)) for env_id in ONE_OF_A_KIND)
+    if "noiseless" not in entry.tags or entry.mode in ("masked", "contextual")
+]
+#: rounds depend on the noise and the action alone
+BY_NOISE = [env_id for env_id in NOISY if find_entry(env_id).mode not in ("adversarial", "dynamic", "partial")]
 ATOMS = ("Bandit-", "TrainDelay")  # whose noise has atoms
 CONTINUOUS = [env_id for env_id in BY_NOISE if not any(name in env_id for name in ATOMS)]
 
