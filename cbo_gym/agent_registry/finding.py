@@ -60,10 +60,10 @@ def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[
 
 def _other_entry_points() -> tuple[EntryPoint, ...]:
     """Return the entry points of other packages, including any with the name of an agent of this package."""
-    return _read_entry_points(search_path())
+    return _read_entry_points(_search_path())
 
 
-def search_path() -> tuple[tuple[str, int], ...]:
+def _search_path() -> tuple[tuple[str, int], ...]:
     """Return the folders of ``sys.path`` and when each last changed, which a new package would change."""
     return tuple((str(folder), _last_change(folder)) for folder in sys.path)
 

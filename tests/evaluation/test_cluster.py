@@ -1,5 +1,6 @@
 import sys
 import threading
+from importlib.metadata import version
 
 import pytest
 from distributed import LocalCluster
@@ -52,7 +53,7 @@ def test_workers_with_several_threads_are_refused(tmp_path):
 
 
 def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatch):
-    own = revisions.version("cbo-gym")
+    own = version("cbo-gym")
     here = threading.get_ident()
     monkeypatch.setattr(revisions, "_version_of", lambda _: "other" if threading.get_ident() == here else own)
     with pytest.raises(RuntimeError, match=r"cbo_gym is .*\+.*, here it is other\+.* \(on tcp://.*, tcp://.*\)"):

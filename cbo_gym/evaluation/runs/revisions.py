@@ -11,12 +11,12 @@ import hashlib
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import Distribution, distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbo_gym.agent_registry.finding import find_agent, search_path
+from cbo_gym.agent_registry.finding import find_agent
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry, registry_path
@@ -214,13 +214,26 @@ def _hash(files: Mapping[str, Path]) -> str:
 @cache
 def _version_of(module: str) -> str:
     """Return the version of the distribution of a top-level module; ``unreleased`` if there is none."""
-    for name in _packages(search_path()).get(module, []):
-        return version(name)
+    for distribution in distributions():
+        declared = (distribution.read_text("top_level.txt") or "").split()
+        if module in declared or (not declared and _lists(distribution, module)):
+            return distribution.version
     return "unreleased"
 
 
-# Reading the metadata of all packages takes longer than a short run.
-@lru_cache(maxsize=1)
-def _packages(folders: object) -> Mapping[str, list[str]]:
-    """Return the distributions of top-level modules; ``folders`` is only the key of the cache."""
-    return packages_distributions()
+def _lists(distribution: Distribution, module: str) -> bool:
+    """Return whether a module is among the files of a distribution, which take long to list, so only if beside it."""
+    if Path(str(distribution.locate_file(""))) not in _folders(module):
+        return False
+    return any(path.parts[0].partition(".")[0] == module for path in distribution.files or ())
+
+
+@cache
+def _folders(module: str) -> frozenset[Path]:
+    """Return the folders from which a top-level module is imported; none for a script."""
+    try:
+        spec = find_spec(module)
+    except ValueError:
+        return frozenset()
+    origins = [] if spec is None else spec.submodule_search_locations or [spec.origin or ""]
+    return frozenset(Path(origin).parent for origin in origins)
