@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
@@ -42,6 +43,7 @@ def admit_agent(label: str, allow: Collection[str] = ()) -> Spec:
     return spec
 
 
+@cache
 def parameter_types(factory: Callable[..., Any], *kinds: Any) -> ParameterTypes:
     """Return the named parameters of a class or a function, with their types.
 
