@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
 from scipy.optimize import minimize
+from scipy.special import ndtri
 
 from cbo_gym.scm import CausalDiagram
 
@@ -216,6 +216,9 @@ class _Data:
         return self._results[statement]
 
     def _test(self, first: str, second: str, given: tuple[str, ...], regimes: tuple[str, ...]) -> _Result | None:
+        # Imported here, because it is slow to import.
+        from scipy.stats import binom, chi2, spearmanr
+
         names = (first, second, *given)
         columns = np.array([self._columns[name] for name in names])
         usable = np.isfinite(columns).all(axis=0)
@@ -230,12 +233,12 @@ class _Data:
             return None
         gain = float(np.sum([self._gain(names, rows) for rows in large]))
         fits = [self._fit(name, given, large[0]) for name in (first, second)]
-        correlation = float(stats.spearmanr(*(fit.errors for fit in fits)).statistic)
+        correlation = float(spearmanr(*(fit.errors for fit in fits)).statistic)
         # The length scale of an irrelevant input is infinite, at the boundary of the parameters: each gain is half of a
         # chi-squared variable, or 0 with a probability of 1/2 (Self & Liang 1987, case 5).
         positive = np.arange(1, len(large) + 1)
-        shares = stats.binom.pmf(positive, len(large), 0.5)
-        p_value = float(shares @ stats.chi2.sf(2.0 * gain, positive)) if gain else 1.0
+        shares = binom.pmf(positive, len(large), 0.5)
+        p_value = float(shares @ chi2.sf(2.0 * gain, positive)) if gain else 1.0
         return _Result(sum(map(len, large)), correlation, p_value)
 
     def _can_test(self, names: tuple[str, ...], rows: list[int]) -> bool:
@@ -300,5 +303,5 @@ class _Fit:
 
 def _detectable(rounds: int, causes: int, level: float) -> float:
     """Return the partial correlation that is detected with the probability ``POWER``, by Fisher's transformation."""
-    needed = stats.norm.isf(level / 2.0) + stats.norm.ppf(POWER)
+    needed = ndtri(POWER) - ndtri(level / 2.0)
     return math.tanh(float(needed) / math.sqrt(max(rounds - causes - 3, 1)))

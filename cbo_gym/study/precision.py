@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.errors import ArgumentError, short_repr
 
 COUNTS = re.compile(r"\s*(\d{1,15})\s+of\s+(\d{1,15})\s*", re.A)
 # Quantile of a 95 % interval.
-QUANTILE = float(norm.ppf(0.975))
+QUANTILE = float(ndtri(0.975))
 
 
 class Measured(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from cbo_gym._util.fronts import hypervolume, non_dominated
 from cbo_gym.evaluation.report.plots import round_axis
@@ -120,7 +120,7 @@ def _running_mean(rewards: np.ndarray) -> Band:
         last = rewards[max(0, end - WINDOW) : end]
         means.append(last.mean())
         error = last.std(ddof=1) / np.sqrt(len(last)) if len(last) > 2 else 0.0
-        halves.append(error * student.ppf(0.975, max(len(last) - 1, 1)))
+        halves.append(error * stdtrit(max(len(last) - 1, 1), 0.975))
     mean, half = np.array(means), np.array(halves)
     return Band(mean, mean - half, mean + half)
 
