@@ -80,12 +80,12 @@ def test_an_agent_that_was_kept_goes_on_as_it_would_have(name, tmp_path):
     observation, _ = env.reset(seed=100)
     agent = create_agent(name)
     agent.reset(deepcopy(task), 5)
-    observation, _ = play(agent, env, observation, 4)
+    observation, _ = play(agent, env, observation, 3)
     agent.save(tmp_path / "kept")
     other_env, seen = deepcopy(env), deepcopy(observation)
     other = create_agent(name)
     other.load(tmp_path / "kept", deepcopy(task))
-    assert play(other, other_env, seen, 3)[1] == play(agent, env, observation, 3)[1]
+    assert play(other, other_env, seen, 2)[1] == play(agent, env, observation, 2)[1]
     assert str(other.recommend()) == str(agent.recommend())
 
 
