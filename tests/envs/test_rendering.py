@@ -24,7 +24,7 @@ from tests.support.loop import reset
 #: those that take long to draw
 LARGE = [("CBO/CoCaLarge-v0", {}), ("CBO/BinaryTree-v0", {"depth": 6})]
 ACYCLIC = [(env_id, {}) for env_id in ONE_OF_A_KIND if "cyclic" not in find_entry(env_id).tags]
-CASES = ACYCLIC + [("CBO/BinaryTree-v0", {"depth": 4}), LARGE[1]]
+CASES = [*ACYCLIC, ("CBO/BinaryTree-v0", {"depth": 4}), LARGE[1]]
 SLOW_IF_LARGE = [
     pytest.param(*case, marks=[] if case not in LARGE and (case[1] or case[0] in COVERING) else [pytest.mark.slow])
     for case in CASES

@@ -386,6 +386,8 @@ class RandomStudy:
             rows = [self.drop_some(row, (*self.measured_objectives, *self.contexts)) for row in rows]
         if self.chance(0.2):
             del rows[0]["y"]
+        elif self.chance(0.1):
+            rows, done = [rows[0]] * len(rows), [done[0]] * len(done)
         if self.chance(0.4):
             rows, done = [*rows, rows[0], rows[0]], [*done, done[0], done[0]]
         if self.chance(0.2):
@@ -461,7 +463,8 @@ class RandomStudy:
             if self.chance(0.1) and self.mode in ("hard", "soft", "contextual"):
                 did = {name: self.draw_value(name) for name in self.done_by(entry)}
                 # It may be outside the bounds.
-                did |= {name: value + 0.3 for name, value in did.items() if type(self.domains[name]) is tuple}
+                excess = float(self.rng.choice([1e-7, 0.3]))
+                did |= {name: value + excess for name, value in did.items() if type(self.domains[name]) is tuple}
                 values = {name: value for name, value in values.items() if name not in did}
             self.attempt(lambda: self.study.tell(entry.number, values, did=did))
         else:
