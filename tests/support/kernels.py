@@ -29,9 +29,15 @@ def mechanism_about_zero(dim: int) -> Kernel:
     return kernel
 
 
+def with_a_category(dim: int) -> Kernel:
+    """A kernel whose second input is one of three categories."""
+    return short_kernel(dim).with_categories({1: 3})
+
+
 KERNELS: dict[str, Callable[[int], Kernel]] = {
     "default": SquaredExponential,
     "short": short_kernel,
+    "category": with_a_category,
     "mechanism": partial(mechanism_kernel, parents=1),
     "mechanism of two": partial(mechanism_kernel, parents=2),
     "mechanism about zero": mechanism_about_zero,

@@ -61,16 +61,19 @@ def test_gradients_are_those_of_finite_differences(kernel: str, noise: str, cent
 
 
 @pytest.mark.parametrize("noise_std", [None, 0.3])
-@pytest.mark.parametrize("outputs", [1.0, 1e-12, 1e12])
-def test_density_and_predictions_are_those_of_gpytorch(noise_std: float | None, outputs: float) -> None:
+@pytest.mark.parametrize(
+    ("outputs", "count"),
+    [(1.0, 15), (1e-12, 15), (1e12, 15), (1.0, 2), pytest.param(1.0, 1000, marks=pytest.mark.slow)],
+)
+def test_density_and_predictions_are_those_of_gpytorch(noise_std: float | None, outputs: float, count: int) -> None:
     from cbo_gym.agents.gp.model import GaussianProcess
 
-    own = regression()
+    own = regression(count=count)
     gp = GaussianProcess("X", 3, noise_std=None if noise_std is None else noise_std * outputs)
     gp.add(own.points.numpy(), outputs * own.targets.numpy())
     gp.update()
     values = (gp.outputs - gp.outputs.mean()) / gp.outputs.std()
-    variance = None if noise_std is None else torch.full((15, 1), float(gp.noise)).double()
+    variance = None if noise_std is None else torch.full((count, 1), float(gp.noise)).double()
     model = SingleTaskGP(own.points, values[:, None], variance, outcome_transform=None)
     model.covar_module.lengthscale = gp.kernel_theta.exp()
     if noise_std is None:
