@@ -210,11 +210,13 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor,
         return -values.detach().cpu().numpy(), -slopes.squeeze(-2).cpu().numpy()
 
     # An ascent that stops early leaves a good enough point.
-    ends, lowest, _ = fmin_l_bfgs_b_batched(
+    ends, _, _ = fmin_l_bfgs_b_batched(
         losses,
         starts.cpu().numpy(),
         bounds=[(0.0, 1.0)] * starts.shape[-1],
         factr=RELATIVE_GAIN / np.finfo(float).eps,
         maxiter=iterations,
     )
-    return torch.from_numpy(ends).to(starts), -torch.from_numpy(lowest).to(starts)
+    points = torch.from_numpy(ends).to(starts)
+    with torch.no_grad():
+        return points, value(points.unsqueeze(-2))
