@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -14,16 +15,18 @@ EDGE = 1e-9
 
 def uniforms(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
     """Return numbers in (0, 1), ``(count,)`` for each name."""
-    return _columns(names, _draw(names, count, seed))
+    return _columns(names, _draw(len(names), count, seed))
 
 
 def normals(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
     """Return standard normal numbers, ``(count,)`` for each name."""
-    return _columns(names, torch.special.ndtri(_draw(names, count, seed)))
+    return _columns(names, torch.special.ndtri(_draw(len(names), count, seed)))
 
 
-def _draw(names: Collection[str], count: int, seed: int) -> Tensor:
-    engine = SobolEngine(max(1, len(names)), scramble=True, seed=seed)
+# Many agents use the same numbers again in every round.
+@lru_cache(maxsize=32)
+def _draw(dim: int, count: int, seed: int) -> Tensor:
+    engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
     return engine.draw(count, dtype=torch.float64).clamp(EDGE, 1.0 - EDGE)
 
 

@@ -182,7 +182,8 @@ class OnColumns(Operation):
 
         def covariance(points: Tensor) -> Covariance:
             selected = points[..., self.columns]
-            if self.parts[0].broadcasts and selected.dim() == 3 > data.dim() and (selected == selected[:, :1]).all():
+            several = selected.dim() == 3 > data.dim() and selected.shape[1] > 1
+            if several and self.parts[0].broadcasts and (selected == selected[:, :1]).all():
                 selected = selected[:, :1]  # an action, which is the same in all samples of a rollout
             inner = function(selected)
 

@@ -20,6 +20,7 @@ from cbo_gym.agents.gp.bfgs import Ascents, maximise
 from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 from cbo_gym.agents.gp.kernels import Kernel
 from cbo_gym.agents.gp.noise import Noise
+from cbo_gym.agents.gp.posterior import BLOCK_ENTRIES
 
 FIT_ITERATIONS = 100
 RELATIVE_GAIN = 1e-6  # gain in log density per datum below which a fit stops
@@ -28,7 +29,6 @@ COARSE_GAIN = 1e-4  # of the fits to a part of the data
 JITTERS = (1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that is indefinite because of rounding
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # among which the starting point of a second fit is chosen
 COARSE_SIZE = 64  # data of the fits that choose between starting points
-BLOCK_ENTRIES = 80_000  # covariances computed at a time; in much larger blocks each takes longer
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ learned one can be badly wrong: the most probable fit to 100 random points of no
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections import defaultdict
@@ -317,7 +318,8 @@ class GaussianProcess:
         """
         self.update()
         prior = self.kernel.draw(self.kernel_theta, generator, 1)
-        posterior = self._posterior.with_weights(self.correction(prior(self._points).squeeze(-1), generator))
+        corrections = self.correction(prior(self._points).squeeze(-1), generator)
+        posterior = dataclasses.replace(self._posterior, weights=corrections)
 
         def function(points: Tensor) -> Tensor:
             inner = self.normalise(points)

@@ -6,8 +6,9 @@ overhead of autograd would cost more than the arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -55,7 +56,9 @@ class Posterior:
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of one GP at points ``... x d``, differentiable in them."""
-        means, stds = zip(*map(self.at_once, self._blocks(points)), strict=True)
+        if len(blocks := self._blocks(points)) == 1:
+            return self.at_once(points)
+        means, stds = zip(*map(self.at_once, blocks), strict=True)
         return torch.cat(means), torch.cat(stds)
 
     def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,10 +68,6 @@ class Posterior:
     def means_at_once(self, points: Tensor) -> Tensor:
         """Return the means of g GPs at points ``g x b x d``, ``g x b``."""
         return self.offset + (self.cross_covariance(points).cross @ self.weights).squeeze(-1)
-
-    def with_weights(self, weights: Tensor) -> Posterior:
-        """Return the posterior of a drawn function, whose means are its values but for the draw from the prior."""
-        return replace(self, weights=weights)
 
     def mean_and_covariance(self, points: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
         """Return the means at sets of q points, and the covariances within each set.
@@ -88,7 +87,7 @@ class Posterior:
 
     def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
         """Split points ``b x ... x d`` along the first dimension into blocks whose covariances fit a cache."""
-        entries = len(self.weights) * points[0, ..., 0].numel() if len(points) else 1
+        entries = self.weights.numel() * math.prod(points.shape[1:-1])
         return points.split(max(1, BLOCK_ENTRIES // max(1, entries)))
 
 

@@ -7,6 +7,7 @@ go into starting small operations, one after another; stacked they are one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -65,7 +66,7 @@ class Stack:
         values = prior(self._data).squeeze(-1)
         pairs = zip(self._gps, values, strict=True)
         weights = [gp.correction(values[: len(gp)], generator) for gp, values in pairs]
-        posterior = stacked.posterior.with_weights(pad_sequence(weights, batch_first=True).unsqueeze(-1))
+        posterior = replace(stacked.posterior, weights=pad_sequence(weights, batch_first=True).unsqueeze(-1))
 
         def function(points: Tensor) -> Tensor:
             blocks = stacked.blocks(points)
