@@ -15,6 +15,8 @@ from cbo_gym.task import Action
 DRAWS = 2000
 EXPECTATION_DRAWS = 1000
 ENDS = (0.025, 0.975)
+# Played actions that may become the recommendation in place of a suggestion.
+MAX_RIVALS = 16
 # Variables whose intervals the reason of a suggestion has.
 MAX_IN_WORDS = 4
 
@@ -104,10 +106,11 @@ def leading_chances(
 ) -> list[float | None]:
     """Return for each action the probability that its outcome makes it the recommendation.
 
-    Constraints aside: the recommendation is taken to be the better of the present one and the action, by their expected
-    rewards. An outcome y changes the difference of these by a normal number with the standard deviation
-    ``|Cov(difference, y)| / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient policy). None for the
-    present recommendation itself, with several objectives, and for agents without a joint posterior.
+    Constraints aside: the recommendation is taken to be the action with the highest expected reward among this one, the
+    present one and the best of those played. An outcome y, standardised to z, moves the difference of the expected
+    rewards of two actions by ``z Cov(difference, y) / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient
+    policy for correlated normal beliefs). None for the present recommendation itself, with several objectives, and for
+    agents without a joint posterior.
 
     Args:
         agent: the agent.
@@ -118,18 +121,29 @@ def leading_chances(
         return [None] * len(actions)
     if np.isnan(outcomes[agent.task.reward]).any():
         return [None] * len(actions)
-    recommended = agent.recommend()
-    expected = sample(agent, [recommended, *actions], EXPECTATION_DRAWS, noise=False)
+    recommended, codec = agent.recommend(), agent.task.codec
+    played = [agent.history[index].action for index in np.argsort(-agent.estimated_rewards())[:MAX_RIVALS]]
+    rivals = [recommended, *played]
+    expected = sample(agent, [*rivals, *actions], EXPECTATION_DRAWS, noise=False)
     if expected is None:
         return [None] * len(actions)
-    reward, codec = agent.task.reward, agent.task.codec
+    rewards, points = expected[agent.task.reward], [codec.to_point(rival) for rival in rivals]
+    is_known = ~np.isnan(rewards[:, : len(rivals)]).any(axis=0)
     chances: list[float | None] = []
     for column, action in enumerate(actions):
-        own = expected[reward][:, 1 + column]
-        difference = own - expected[reward][:, 0]
+        own, point = rewards[:, len(rivals) + column], codec.to_point(action)
+        is_other = is_known & [not np.allclose(rival, point, atol=1e-6) for rival in points]
+        leads = own[:, None] - rewards[:, : len(rivals)][:, is_other]
         # Expectations are drawn with more caution than outcomes.
-        spread = max(float(outcomes[reward][:, column].std()), float(own.std()), 1e-300)
-        step = abs(float(np.cov(difference, own)[0, 1])) / spread
-        same = np.allclose(codec.to_point(recommended), codec.to_point(action), atol=1e-6)
-        chances.append(None if same or step == 0.0 else float(ndtr(difference.mean() / step)))
+        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(own.std()), 1e-300)
+        steps = (own - own.mean()) @ leads / (len(own) - 1) / spread
+        if not is_other[0] or not steps.any():
+            chances.append(None)
+            continue
+        # The action leads a rival for z on one side of a number.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = -leads.mean(axis=0) / steps
+        low, high = ends[steps > 0.0].max(initial=-np.inf), ends[steps < 0.0].min(initial=np.inf)
+        always_leads = (leads.mean(axis=0)[steps == 0.0] > 0.0).all()
+        chances.append(max(0.0, float(ndtr(high) - ndtr(low))) if always_leads else 0.0)
     return chances

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.simulated_studies import Simulated, count_covered, statements
+from tests.support.simulated_studies import Simulated, chances, count_covered, statements
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::cbo_gym.study.diagram_check.DiagramWarning")]
 
@@ -20,7 +20,11 @@ def test_intervals_of_new_outcomes_cover_them(tmp_path, agent, mode):
 
 @pytest.mark.parametrize(
     ("agent", "mode", "seeds", "every"),
-    [("GP-UCB", "soft", range(400, 500), 4), ("MCBO", "soft", range(300, 320), 6)],
+    [
+        ("GP-UCB", "soft", range(400, 440), 4),
+        ("CBO", "hard", range(420, 460), 4),
+        ("MCBO", "soft", range(300, 320), 6),
+    ],
 )
 def test_the_stated_probability_of_a_better_action_is_right(tmp_path, agent, mode, seeds, every):
     """The lengthscales of the draws were chosen for GP-UCB, on seeds 300 to 399."""
@@ -35,3 +39,11 @@ def test_the_stated_probability_of_a_better_action_is_right(tmp_path, agent, mod
         # Statements about one study depend on each other.
         deviations = np.where(group, errors - mean, 0.0).sum(axis=1)
         assert abs(mean) <= 0.1 + np.linalg.norm(deviations) / group.sum()
+
+
+@pytest.mark.parametrize(("agent", "mode"), [("GP-UCB", "soft"), ("CBO", "hard"), ("MCBO", "soft")])
+def test_the_stated_probability_of_becoming_the_recommendation_is_right(tmp_path, agent, mode):
+    stated = [pair for seed in range(100, 120) for pair in chances(Simulated(tmp_path, agent, mode, seed), 14, 6)]
+    probability, became = np.array(stated, dtype=float).T
+    assert abs(np.mean(probability - became)) <= 0.1
+    assert np.mean(became[probability > 0.5]) > np.mean(became[probability < 0.5])

@@ -10,6 +10,7 @@ from cbo_gym import custom_problem, make_task
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.study import create_study
+from cbo_gym.study.forecast import DRAWS, leading_chances, sample
 from cbo_gym.task import Mode
 from tests.support.studies import described
 
@@ -109,4 +110,19 @@ def statements(simulated, rounds, begin, every, deltas):
         if number >= begin and (number - begin) % every == 0:
             gap = simulated.best_gap()
             stated += [(simulated.study.stopping(delta).probability, gap >= delta) for delta in deltas]
+    return stated
+
+
+def chances(simulated, rounds, begin):
+    """Return pairs of the stated probability that a trial becomes the recommendation, and whether it did."""
+    stated = []
+    for number in range(1, rounds + 1):
+        trial = simulated.trial(0.3)
+        action, (_, agent, _) = simulated.study.units.action(trial.do), simulated.study.agent_snapshot()
+        (chance,) = leading_chances(agent, [action], sample(agent, [action], DRAWS)) if number >= begin else (None,)
+        simulated.tell(trial)
+        if chance is not None:
+            recommended = simulated.study.units.action(simulated.study.recommendation())
+            points = [agent.task.codec.to_point(own) for own in (action, recommended)]
+            stated.append((chance, np.allclose(*points, atol=1e-6)))
     return stated
