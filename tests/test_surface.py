@@ -45,6 +45,13 @@ def test_the_guide_lists_the_modules():
     assert set(re.findall(r"\.\./api/([\w.]+)\.md", page)) == set(surface.modules())
 
 
+def test_the_page_of_a_module_begins_with_a_table_of_its_names():
+    page = surface.page("cbo_gym.evaluation")
+    assert "| [`evaluate`](#evaluate) | Let an agent play one experiment and score it. |" in page.partition("\n## ")[0]
+    names = surface.names("cbo_gym.evaluation")
+    assert re.findall(r"^## (\w+) ", page, re.MULTILINE) == re.findall(r"\(#(\w+)\)", page) == names
+
+
 def test_what_is_deprecated_says_when_it_goes_and_what_to_use():
     """The policy, on all that bears the mark."""
     for module in surface.modules():

@@ -15,6 +15,8 @@ from typing import Any
 from cbo_gym._util.files import write_text
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.zoo import zoo
+from website.common.agents import plain
+from website.common.markdown import table
 from website.common.paths import ROOT
 
 PROMISES = Path(__file__).parent / "surface.yaml"
@@ -92,12 +94,14 @@ def page(module: str) -> str:
         elsewhere = {path.partition(":")[2]: f"../agents/{name}.md" for name, path in zoo().items()}
         links = [f"[{name}]({address})" for name, address in elsewhere.items()]
         parts.append(f"Agents have separate pages: {', '.join(links)}.")
+    rows, objects = [], []
     for name in names(module):
         value = getattr(import_module(module), name)
         home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
         if called and home.startswith("cbo_gym") and name not in elsewhere:
-            parts.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
-    return "\n\n".join([*parts, ""])
+            rows.append([f"[`{name}`](#{name})", plain((inspect.getdoc(value) or "").partition("\n\n")[0])])
+            objects.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
+    return "\n\n".join([*parts, table(["name", "summary"], rows, left=2), *objects, ""])
 
 
 def pages() -> dict[str, str]:
