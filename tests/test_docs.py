@@ -115,11 +115,11 @@ def test_every_agent_has_a_page_with_all_its_parts():
     index = pages.pop("agents/index.md")
     for name, page in zip(zoo(), pages.values(), strict=True):
         assert re.findall(r"^## (.*)", page, flags=re.MULTILINE) == [
+            "Cost and results",
             "Paper",
             "Method",
             "Departures from the paper",
             "Parameters",
-            "Cost and results",
         ], name
         assert "A round costs" in page, f"{name} has no results: see make agent-results"
         assert f"| [{name}]({name}.md) |" in index

@@ -15,10 +15,10 @@ from cbo_gym.evaluation.claims.tables import published_parts
 from website.common.kept import ENVIRONMENTS, RESULTS, keep
 from website.common.paths import DOCS, ROOT
 from website.maths.mathml import with_mathml
-from website.pages import agents, environments, results, surface
+from website.pages import agent_results, agents, environments, results, surface
 from website.pages.code_blocks import with_output
 
-ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):<code>~?([^<]*)</code>")
+ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc|data):<code>~?([^<]*)</code>")
 LINKED = ("index.md", "guide/", "tutorials/", "faq.md", "which_method.md", "leaderboard.md")  # pages that link terms
 #: Parts without links to the glossary: code, headings, links, tables, HTML, formulas.
 APART = re.compile(
@@ -50,7 +50,8 @@ def on_files(files, config):
     for source in ("CONTRIBUTING.md", "CHANGELOG.md"):
         pages[source] = (ROOT / source).read_text().replace("](docs/", "](")  # links in the repository start at its top
     known = {file.src_uri for file in files} | pages.keys()
-    pages |= agents.pages(known)
+    pages |= keep("curves", [ROOT / "results"], lambda: agent_results.curves(published_parts()))
+    pages |= agents.pages(known | pages.keys())
     others = known | pages.keys()
     pages |= keep("results", [*RESULTS, *sorted(others)], lambda: results.pages(published_parts(), others))
     for figure in sorted((ROOT / "examples" / "figures").glob("*.png")):  # the guide shows them

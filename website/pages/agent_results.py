@@ -17,16 +17,22 @@ from cbo_gym._util.files import write_text
 from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
+from cbo_gym.evaluation.claims.tables import Parts
 from cbo_gym.evaluation.comparison.provenance import provenance as provenance_of
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, t_factor
+from cbo_gym.evaluation.runs.counted import newest
+from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from website.common.paths import DOCS, ROOT
-from website.pages.choice_evidence import published_runs
+from website.common.svg import light_and_dark
+from website.pages.choice_evidence import judges, published_runs
+from website.papers.figures import curves_svg
 
 RESULTS = DOCS / "data" / "agents.csv"
 SUITE = "agents"  # file of the published results
 SEEDS = range(PUBLICATION.start, PUBLICATION.start + 3)
 ROUNDS = 50
+PANELS = 3
 ENVS = (
     *("CBO/Dropwave-v0", "CBO/Alpine2-v0", "CBO/Rosenbrock-v0", "CBO/Ackley-v0", "CBO/PSAGraph-Cost-v0"),
     *("CBO/ToyGraph-v0", "CBO/ToyGraph-v0(graph='hidden')", "CBO/PSAGraph-v0", "CBO/CompleteGraph-v0"),
@@ -99,6 +105,29 @@ def ranking() -> dict[str, list[Score]]:
     for row in chosen.iter_rows(named=True):
         ranked[row["env"]].append(Score(**{name: row[name] for name in Score._fields}))
     return dict(ranked)
+
+
+def curves(parts: Parts) -> dict[str, str]:
+    """Return pictures of the regret of each agent by their addresses, beside Random and the best of the others.
+
+    Each is on the environments, at most :data:`PANELS`, that most agents have played.
+    """
+    played: dict[tuple[str, str, int], list[Run]] = defaultdict(list)
+    for run in newest(run for runs in parts.values() for run in runs if judges(run)):
+        if run.status == "finished" and not run.unverified:
+            played[run.agent, run.env, run.horizon].append(run)
+    pictures = {}
+    for agent in known_agents():
+        cells = {}
+        ranked = {env: scores for env, scores in ranking().items() if agent in {score.agent for score in scores}}
+        for env in sorted(ranked, key=lambda env: (-len(ranked[env]), env))[:PANELS]:
+            best = next((score.agent for score in ranked[env] if score.agent not in (agent, "Random")), agent)
+            for name in (agent, best, "Random"):
+                cells[name, env] = played[name, env, ranked[env][0].rounds]
+        if cells:
+            svg = curves_svg(cells, "average_regret", "Average regret over the rounds so far", {}, {})
+            pictures |= light_and_dark(f"agents/pictures/{agent}", svg)
+    return pictures
 
 
 def provenance() -> str:

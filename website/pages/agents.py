@@ -13,7 +13,7 @@ from typing import Any
 
 from website.common.agents import DocumentedAgent, documented_agents, plain
 from website.common.links import Links
-from website.common.markdown import ALL, table
+from website.common.markdown import ALL, image, table
 from website.common.notes import note
 from website.common.paths import DOCS
 from website.pages.agent_results import Result, milliseconds, provenance, results
@@ -23,7 +23,7 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
     """Return address in the site -> Markdown.
 
     Args:
-        others: addresses of other pages; environments with a page are linked.
+        others: addresses of other pages and pictures: environments with a page are linked, and curves shown.
     """
     links = Links(others, "../")
     own = {f"agents/{agent.name}.md": page(agent, links) for agent in documented_agents()}
@@ -58,9 +58,8 @@ def page(agent: DocumentedAgent, links: Links) -> str:
     if own:
         quickest = min(own, key=lambda result: result.seconds)
         facts.append(f"* Try it: `cbo-gym run {agent.name} {quickest.id} --horizon 30`.")
-    parts = [f"# {agent.name}", agent.summary, "\n".join(facts), agent.method.strip(), "## Parameters"]
-    parts += [_parameters(agent), "## Cost and results", *_results(own, links), ""]
-    return "\n\n".join(parts)
+    parts = [f"# {agent.name}", agent.summary, "\n".join(facts), "## Cost and results", *_results(agent, own, links)]
+    return "\n\n".join([*parts, agent.method.strip(), "## Parameters", _parameters(agent), ""])
 
 
 def _parameters(agent: DocumentedAgent) -> str:
@@ -73,15 +72,18 @@ def _parameters(agent: DocumentedAgent) -> str:
     return table(["parameter", "default", "meaning"], rows, left=ALL)
 
 
-def _results(own: list[Result], links: Links) -> list[str]:
+def _results(agent: DocumentedAgent, own: list[Result], links: Links) -> list[str]:
+    drawn = []
+    if f"agents/pictures/{agent.name}.svg" in links.pages:
+        drawn = [note("agent_curves"), image(f"pictures/{agent.name}", f"Regret of {agent.name}")]
     if not own:
-        return ["Not measured yet, or it plays none of the environments of `make agent-results`."]
+        return [*drawn, "Not measured yet, or it plays none of the environments of `make agent-results`."]
     rows = []
     for result in own:
         env = links.to(f"environments/{result.id.removeprefix('CBO/')}.md", f"`{result.short}`")
         rows.append([env, f"{result.score:.3f}", f"{result.average_score:.3f}", milliseconds(result.seconds)])
     header = ["environment", "score", "score of play", "ms"]
-    return [_cost(own), table(header, rows, left=ALL), note("agents"), provenance()]
+    return [_cost(own), *drawn, table(header, rows, left=ALL), note("agents"), provenance()]
 
 
 def _cost(own: list[Result]) -> str:
