@@ -31,6 +31,7 @@ from tests.support.families import by_family
 from tests.support.runs import made_up_run
 from website.common.links import KNOWLEDGE, KNOWLEDGE_FILE, Links, knowledge
 from website.common.paths import DOCS
+from website.pages import agent_results, agents
 from website.pages import leaderboard as leaderboard_page
 from website.pages import results as result_pages
 from website.papers import page as paper_page
@@ -205,6 +206,11 @@ def test_figures_are_beside_ours_and_say_what_is_not_run(pages):
     assert "![How soon, hard mode](pictures/targets-mcbo2023-hard.svg#only-light)" in page
     assert "papers/pictures/targets-mcbo2023-hard.svg" in pages
     assert "| [CBO](../agents/CBO.md)<sup>n</sup> | 0.620 ± 0.020 (5) | - |" in page
+    assert "[These numbers as CSV](mcbo2023-0.csv)" in page
+    listed = csv.DictReader(io.StringIO(pages["papers/mcbo2023-0.csv"]))
+    toy, psa = (row for row in listed if row["method"] == "CBO")
+    assert (float(toy["mean"]), float(toy["half_interval"])) == pytest.approx((0.62, 0.02), abs=1e-3)
+    assert (toy["environment"], toy["seeds"], psa["mean"], psa["seeds"]) == (TOY, "5", "", "0")
     assert "**Not run**: MCBO on PSAGraph-v0; MCBO(beta=0.5) on ToyGraph-v0, PSAGraph-v0; EIFN on" in page
     assert "**Not run**: the store has no run of it." in page
     assert "python -m website.papers.runs mcbo2023 --play\ncbo-gym publish runs/pages/mcbo2023 --suite mcbo2023" in page
@@ -333,6 +339,20 @@ def test_panels_of_an_exhibit_have_different_titles(paper):
         titles = [panel_title(env) for env in exhibit.environments]
         assert len(set(titles)) == len(titles)
         assert max(map(len, "\n".join(titles).splitlines()), default=0) <= 32, "what fits above a panel"
+
+
+def test_an_agent_is_drawn_beside_the_best_other_method_and_random_play(monkeypatch):
+    scores = [agent_results.Score(name, 4, 5, 0.5, 0.1, 0.1) for name in ("CBO", "GP-UCB", "MCBO", "Random")]
+    monkeypatch.setattr(agent_results, "ranking", lambda: {TOY: scores})
+    monkeypatch.setattr(agent_results, "known_agents", lambda: ["MCBO", "CBO-U"])
+    runs = played({"MCBO": 0.5, "CBO": 0.6, "GP-UCB": 0.4, "Random": 0.1}, 5, rounds=4)
+    pictures = agent_results.curves({"mcbo2023": runs})
+    assert pictures.keys() == {"agents/pictures/MCBO.svg", "agents/pictures/MCBO-dark.svg"}
+    drawn = [
+        name for name in ("MCBO", "CBO", "GP-UCB", "Random") if f">{name}<" in pictures["agents/pictures/MCBO.svg"]
+    ]
+    assert drawn == ["MCBO", "CBO", "Random"]
+    assert "](pictures/MCBO.svg#only-light)" in agents.pages(pictures)["agents/MCBO.md"].partition("## Paper")[0]
 
 
 def test_each_row_of_panels_has_the_title_of_its_vertical_axes():

@@ -16,6 +16,7 @@ POINTS = 80  # of a line
 COLUMNS = 3
 TITLE = 30  # characters a line
 LINE = 0.14  # inches
+LEAST_WIDTH = 4.2  # inches, above 400 pixels
 LETTERS = 24  # of a line of a vertical axis' title
 
 
@@ -80,7 +81,7 @@ def _panels(count: int, height: float, title: str) -> np.ndarray:
     The figure's own title would be centred on the legend too.
     """
     rows, columns = -(-count // COLUMNS), min(count, COLUMNS)
-    figure = Figure(figsize=(0.6 + 2.5 * columns, height * rows), layout="constrained")
+    figure = Figure(figsize=(max(LEAST_WIDTH, 0.6 + 2.5 * columns), height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat[count:]:
         axis.axis("off")

@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 import numpy as np
+import polars as pl
 
+from cbo_gym._util.files import csv_of
 from cbo_gym.agent_registry.labels import Spec, matches
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation.claims.papers import Exhibit, Paper, Quantity
@@ -27,11 +29,16 @@ from website.papers.figures import Printed, chosen_svg, curve_of, curves_svg
 from website.papers.published import pairs_in_words, targets_path
 from website.papers.quantities import NUMBERS, QUANTITIES, TIMES, quantity_of, run_seconds
 
+#: Columns of the numbers of an exhibit; ``rounds`` is null for the last.
+NUMBER_SCHEMA = {
+    **dict.fromkeys(["method", "environment"], pl.String),
+    **{"rounds": pl.Int64, "mean": pl.Float64, "half_interval": pl.Float64, "seeds": pl.Int64, "published": pl.String},
+}
 CHOSEN = "-chosen"  # ends the name of a picture's file
 
 
 def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str] = ()) -> dict[str, str]:
-    """Return a paper's page and its pictures, by their addresses in the site.
+    """Return a paper's page, its pictures and its numbers, by their addresses in the site.
 
     Args:
         paper: the paper.
@@ -39,24 +46,24 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
         links: links from the page.
         drawn: addresses of the leaderboard's pictures.
     """
-    suite, own, svgs = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
+    suite, own, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
     claims = judged_claims(paper, own)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
-        f'---\ntitle: "{paper.short}"\nhide: [toc]\n---',
+        f'---\ntitle: "{paper.short}"\n---',
         f"# {paper.title}",
         f"{paper.authors}.{linked}",
         *claims_part(paper, claims, links),
     ]
     for exhibit in paper.exhibits:
-        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, links, svgs)]
+        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, links, files)]
     shown += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
     shown += ["## How it was played", *_how(paper, suite, own)]
-    return {paper.page: "\n\n".join([*shown, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **svgs}
+    return {paper.page: "\n\n".join([*shown, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **files}
 
 
-def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, svgs: dict[str, str]) -> list[str]:
-    """Return the part of the page on an exhibit; its pictures are added to the others."""
+def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, files: dict[str, str]) -> list[str]:
+    """Return the part of the page on an exhibit; its pictures and its numbers are added to the other files."""
     parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
     if exhibit.drawn:
         parts += [f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
@@ -65,21 +72,28 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
     played = _runs_by_cell(exhibit, runs)
     header = ["method", *(_column(env, after, exhibit, links) for env, after in columns)]
-    rows = []
+    rows, numbers = [], []
     for agent in exhibit.agents:
+        theirs = exhibit.theirs.get(agent, [""] * len(columns))
         if agent in exhibit.theirs:
-            rows.append([f"{escape(agent)}, published", *exhibit.theirs[agent]])
-        cells = [_cell(played[agent, env], exhibit.quantity, after) for env, after in columns]
-        rows.append([links.agent(agent) + (", ours" if exhibit.theirs else ""), *cells])
+            rows.append([f"{escape(agent)}, published", *theirs])
+        values = [_values(played[agent, env], exhibit.quantity, after) for env, after in columns]
+        rows.append([links.agent(agent) + (", ours" if exhibit.theirs else ""), *map(_cell, values)])
+        for (env, after), own, printed in zip(columns, values, theirs, strict=True):
+            mean, half = (float(own.mean()), float(half_width(own))) if len(own) else (None, None)
+            numbers.append((agent, env, after, mean, half, len(own), printed))
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     clock = f" {note('clock')}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
     missing = [pair for pair, cell in played.items() if not cell and pair not in skipped]
-    parts += [f"{title} (seeds).{clock}", table(header, rows)]
+    name = f"{paper.suite}-{paper.exhibits.index(exhibit)}"
+    files[f"papers/{name}.csv"] = csv_of(pl.DataFrame(numbers, NUMBER_SCHEMA, orient="row").fill_nan(None))
+    shown = f"{table(header, rows)}\n\n[These numbers as CSV]({name}.csv)"
+    parts += [f"{title} (seeds).{clock}", shown]
     for ending, svg in pictures(exhibit, runs).items():
-        path = f"pictures/{paper.suite}-{paper.exhibits.index(exhibit)}{ending}"
-        svgs |= light_and_dark(f"papers/{path}", svg)
+        path = f"pictures/{name}{ending}"
+        files |= light_and_dark(f"papers/{path}", svg)
         about = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
         parts += [*about, image(path, f"{exhibit.name}: ours")]
     if len(missing) == len(played):
@@ -142,12 +156,15 @@ def _column(env: str, after: int | None, exhibit: Exhibit, links: Links) -> str:
     return name + (f", {after} rounds" if after is not None else "")
 
 
-def _cell(runs: Sequence[Run], quantity: Quantity, after: int | None) -> str:
+def _values(runs: Sequence[Run], quantity: Quantity, after: int | None) -> np.ndarray:
+    """Return the known values of the runs."""
+    long = [run for run in runs if run.horizon >= (after or 1)]
+    values = np.array([quantity_of(run, quantity, after or run.horizon) for run in long])
+    return values[~np.isnan(values)]
+
+
+def _cell(values: np.ndarray) -> str:
     """Return mean, half the interval and the number of runs."""
-    if not runs or (after or 1) > runs[0].horizon:
-        return MISSING
-    values = np.array([quantity_of(run, quantity, after or run.horizon) for run in runs])
-    values = values[~np.isnan(values)]
     if not len(values):
         return MISSING
     half = float(half_width(values))
