@@ -11,8 +11,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from markdown.extensions.toc import slugify
+
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.actions.sets import to_string
+from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.envs.registry import EnvEntry, entries
 from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
@@ -351,6 +354,14 @@ def _results(env: Environment) -> Iterator[str]:
         yield table_of(["method", *fact["columns"]], rows)
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
+    shown = [
+        f"[{paper.short}, {exhibit.name}](../{paper.page}#{slugify(exhibit.name, '-')})"
+        for paper in papers()
+        for exhibit in paper.exhibits
+        if any(bare_name(label) == env.entry.id for label in exhibit.environments)
+    ]
+    if shown:
+        yield f"**In figures of papers, with our runs**: {'; '.join(shown)}."
     ours = ranking().get(env.entry.id)
     if ours is None:
         command = f"cbo-gym sweep runs -a '*' -e {env.entry.id} --seeds {MIN_SEEDS}"
