@@ -236,7 +236,8 @@ def answers_table(
         other = links(row.other) if row.other else ""
         rows.append([about(mode), use, row.score, row.envs, row.seeds, other, row.ahead, row.seconds])
     header = ["mode", "use", "mean score", "environments", "seeds", "closest other", "ahead by", seconds]
-    return table(header, [[cell or MISSING for cell in row] for row in rows], left=2)
+    shown = table(header, [[cell or MISSING for cell in row] for row in rows], left=2)
+    return f'<div class="answers" markdown>\n\n{shown}\n\n</div>'
 
 
 #: Conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
