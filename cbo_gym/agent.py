@@ -86,10 +86,10 @@ class Agent(ABC):
     #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
     #: Whether the agent models the mechanism of each node, and so can learn from an earlier campaign in which some
-    #: mechanisms were different: ``observation["differs"]``, booleans in the order of ``task.nodes``, marks their
-    #: nodes. Such a round is passed to :meth:`update` if these nodes cannot affect its reward, else to
-    #: :meth:`update_partial`. Rounds without an intervention are passed to :meth:`update_partial`, with target -1, if
-    #: the task has no empty target set.
+    #: mechanisms were different. In such a campaign's rounds, ``observation["differs"]`` tells for each of
+    #: ``task.nodes`` whether its mechanism was different. Rounds whose reward no such node affects are passed to
+    #: :meth:`update`, the others to :meth:`update_partial`. If the task has no empty target set, rounds without an
+    #: intervention are passed to :meth:`update_partial` too, with target -1.
     learns_mechanisms: bool = False
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
     takes_limits: bool = False
@@ -235,7 +235,7 @@ class Agent(ABC):
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
         estimate = self.estimated_rewards()[nearest]
-        # The precision and the campaign are those of the other round.
+        # The precision and the differences of that past round are not those of the expected one.
         past = self.history[nearest].observation
         observation = deepcopy({key: value for key, value in past.items() if key not in OF_ONE_ROUND})
         predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)

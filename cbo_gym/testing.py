@@ -215,7 +215,7 @@ def _freeze(value: object) -> object:
 
 @contextmanager
 def _require_same_global_random_state() -> Iterator[None]:
-    # Else an agent that seeds them as it did before would go unnoticed.
+    # Advance the states: an agent that seeds them as in the run before would leave them as they are now.
     random.random()
     np.random.random()  # noqa: NPY002
     if torch := sys.modules.get("torch"):

@@ -1,7 +1,7 @@
 """Which method for which task: for each mode a list of rules, of which the first that holds chooses.
 
-A rule depends on the fields of the task, never on its name. The next rules that hold follow if a method refuses the
-task or is too slow; ``Random`` plays everything.
+A rule depends on the fields of the task, never on its name. If its method refuses the task or is too slow, the next
+rule that holds chooses; the last is ``Random``, which plays everything.
 
 Each rule in ``rules.yaml`` carries its evidence. Scores are the leaderboard's, of the last recommendation: 0 is a
 random action, 1 the optimum. *Published* are means over the seeds in ``results``, recomputed by ``make choice``;
@@ -76,7 +76,10 @@ class Rule(NamedTuple):
     evidence: str = ""
 
     def holds(self, task: Any) -> bool:
-        """Return whether all conditions hold for a task of the rule's mode, ``several`` also if it is not named."""
+        """Return whether all conditions hold for a task of the rule's mode.
+
+        A rule without the condition ``several`` never holds for tasks with several objectives.
+        """
         return ("several" in self.when) == bool(task.objectives) and all(CONDITIONS[name](task) for name in self.when)
 
 

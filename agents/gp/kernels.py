@@ -49,8 +49,8 @@ class Kernel(ABC):
     """Prior covariance of functions of d inputs.
 
     Attributes:
-        broadcasts: whether the covariances of points that are the same in all samples, ``b x 1 x d``, also take
-            gradients of ``b x s x n``.
+        broadcasts: whether ``to_points`` of points that s samples share, ``b x 1 x d``, also takes gradients
+            ``b x s x n``.
     """
 
     broadcasts = False
@@ -272,9 +272,10 @@ class OneHot(Kernel):
 class Affine(Kernel):
     """``w_0 + sum_i w_i x_i x_i'``, each input counted from an origin in a unit that a fit does not vary.
 
-    The variances w have Gamma(2, 1) priors. An input is counted from its native zero, or from the end of its data next
-    to that, in units of the farthest value. Counted from the least value a product of the input and another function
-    would be the difference of two, which is so improbable that the data are taken for a function without structure.
+    The variances w have Gamma(2, 1) priors. The origin of an input is its native zero, or the end of its data that is
+    next to that, and the farthest value has the distance 1. With another origin c, the product x f(z) of the input and
+    a function of others would be (x - c) f(z) + c f(z), a sum of two terms with the same f. That is so improbable under
+    the prior that the data would be taken for a function without structure.
 
     Args:
         dim: number of inputs.

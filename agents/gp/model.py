@@ -221,8 +221,8 @@ class GaussianProcess:
         Args:
             inputs: shape ``(n, d)`` or, for one observation, ``(d,)``; in [0, 1] except for the rescaled columns.
             outputs: shape ``(n,)``, or a scalar.
-            std: known standard errors of the outputs, ``(n,)`` or a scalar, at least 0. Their squares are added to the
-                variance of the noise, which is then what they do not explain.
+            std: known standard errors of the outputs, ``(n,)`` or a scalar, at least 0. The variance of an output's
+                error is the sum of their squares and the variance of the noise.
 
         Raises:
             ArgumentError: if the shapes do not fit or a number is not finite.
@@ -370,7 +370,7 @@ class GaussianProcess:
             update_together([self])
 
     def regression(self) -> Regression:
-        """Standardise the data for a fit, and return them."""
+        """Standardise the data, and return what a fit needs."""
         self._standardise()
         points = self.normalise(self.inputs)
         self.kernel.set_zeros(-self._low / self._span)

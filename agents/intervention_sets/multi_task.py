@@ -195,8 +195,8 @@ def coregion_kernel(dim: int, count: int) -> Kernel:
     """Return ``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with i one of ``count`` outcomes."""
     smooth = OnColumns(SquaredExponential(dim - 2), slice(dim - 2))
     outcome = slice(dim - 1, dim)
-    known = Product(OnColumns(Dot(), slice(dim - 2, dim - 1)), OnColumns(SameOutcome(), outcome))
-    return Sum(Product(smooth, OnColumns(OutcomeCovariance(count), outcome)), known)
+    prior_part = Product(OnColumns(Dot(), slice(dim - 2, dim - 1)), OnColumns(SameOutcome(), outcome))
+    return Sum(Product(smooth, OnColumns(OutcomeCovariance(count), outcome)), prior_part)
 
 
 class OutcomeCovariance(Kernel):

@@ -163,7 +163,8 @@ class MCBO(NetworkAgent):
         default = CONSTRAINED if constraints else GREEDY
         self._width = default if self.beta is None else self.beta
         self._explorer = self.network
-        # With inputs other than signals, a function would be unknown wherever nothing was played.
+        # Exploration models children from signals alone, see GPNetwork: with further inputs their functions would be
+        # unknown wherever nothing was played.
         if explores and self.network.signals:
             self._explorer = GPNetwork(
                 self.task, self.device, make=self.make_surrogate, signals=True, signal_inputs=False

@@ -13,7 +13,8 @@ from cbo_gym.agents.purchases.fast_pkgfn import Offers, SingleNodes
 
 # Draws of the nodes' functions for the choice among many inputs.
 COARSE_SAMPLES = 4
-# Random inputs of a node per input, survivors of the choice, and generations of inputs around these.
+# Number of random candidates for each input of a node; of candidates that are kept; of generations of new candidates
+# around those kept; and of new ones around each.
 RANDOM_PER_INPUT, SURVIVORS, GENERATIONS, CHILDREN = 16, 6, 2, 6
 # Parameters that are combined with each combination of parts in stock.
 FILLINGS = 6
@@ -50,8 +51,8 @@ class PKGFN(SingleNodes):
         known = np.vstack([proposal, designs.cpu().numpy()])
         parents = self.network.parents[node]
         if parents and not self.task.parts:
-            own = FILLINGS if self.network.actions[node] else 1
-            return self.in_stock(node, np.vstack([known[:own], self.rng.random((own - 1, self._width))]))
+            count = FILLINGS if self.network.actions[node] else 1
+            return self.in_stock(node, np.vstack([known[:count], self.rng.random((count - 1, self._width))]))
         count = RANDOM_PER_INPUT * (len(parents) + len(self.network.actions[node]))
         points = np.vstack([known, self.rng.random((count, self._width))])
         if not parents:

@@ -22,10 +22,13 @@ class Stock:
 
     def __init__(self, task: PartialTask) -> None:
         self.nodes = task.nodes
-        lines = [task.diagram.ancestors([node]) for node in task.nodes]
+        ancestries = [task.diagram.ancestors([node]) for node in task.nodes]
         width = len(task.action_domains)
         self.entering = np.array(
-            [[any(i in task.action_nodes.get(node, ()) for node in line) for i in range(width)] for line in lines]
+            [
+                [any(i in task.action_nodes.get(node, ()) for node in ancestry) for i in range(width)]
+                for ancestry in ancestries
+            ]
         )
         self._points = np.empty((0, width))
         self._made = np.empty((0, len(task.nodes)), dtype=bool)
@@ -46,8 +49,8 @@ class Stock:
                 values[index] = self._values[rounds[-1], index]
         return values
 
-    def lots(self, index: int) -> np.ndarray:
-        """Return the parameters with which a node was made, ``(lots, q)``, NaN for those that do not enter it."""
+    def _parameters_of(self, index: int) -> np.ndarray:
+        """Return the parameters with which a node was made, ``(k, q)``, NaN for those that do not enter it."""
         points = np.where(self.entering[index], self._points[self._made[:, index]], np.nan)
         return np.unique(points, axis=0)
 
@@ -55,10 +58,9 @@ class Stock:
         """Return parameters with which some nodes have all been made, at most ``limit``, NaN for free ones."""
         joined = np.full((1, self._points.shape[1]), np.nan)
         for index in indices:
-            lots = self.lots(index)
-            one, other = joined[:, None], lots[None]
-            agree = (np.isnan(one) | np.isnan(other) | (np.abs(one - other) <= SAME_INPUT)).all(axis=-1)
-            joined = np.where(np.isnan(one), other, one)[agree]
+            old, new = joined[:, None], self._parameters_of(index)[None]
+            agree = (np.isnan(old) | np.isnan(new) | (np.abs(old - new) <= SAME_INPUT)).all(axis=-1)
+            joined = np.where(np.isnan(old), new, old)[agree]
             if len(joined) > limit:
                 joined = joined[rng.choice(len(joined), limit, replace=False)]
         return joined

@@ -86,7 +86,7 @@ class WarpedGP(GaussianProcess):
 
     @property
     def noise_scale(self) -> Tensor:
-        """Return values in the units of the outputs, about their mean, where the transform has slope 1."""
+        """Standard deviation of the noise at outputs near their mean, where the transform is only a change of units."""
         return self._unit * super().noise_scale
 
     def _standardise(self) -> None:

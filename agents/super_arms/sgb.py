@@ -41,6 +41,7 @@ class SGB(Agent):
         trials = space.arms * math.log(1.0 / self.miss)
         self._sample = math.ceil(trials / space.size)
         horizon = self.task.horizon
+        # The repetitions that the paper's bound of the regret balances; exploration takes at most half of the rounds.
         balanced = (horizon * math.sqrt(2.0 * math.log(horizon)) / (2.0 * trials)) ** (2.0 / 3.0)
         self.repetitions = max(1, min(math.ceil(balanced), int(0.5 * horizon / (self._sample * space.size))))
         self._begin_phase()

@@ -523,7 +523,7 @@ class Limits:
         key = tuple(members.tolist())
         if key not in self._permitted:
             chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
-            held = self.members_of([name for name in self.domains.names if self._counts(name)])
+            held = self.members_of([name for name in self.domains.names if self._is_fixed_off_null(name)])
             self._permitted[key] = (
                 self._within_counts(chosen) and bool(members[held].all()) and self.polytope(members) is not None
             )
@@ -553,7 +553,7 @@ class Limits:
             if self.null is not None or not self.fixed:
                 self._require_room(everything)
             return everything
-        changed = [name for name in self.domains.names if self._counts(name)]
+        changed = [name for name in self.domains.names if self._is_fixed_off_null(name)]
         for limit in self._cardinalities:
             if len(set(limit.names) & set(changed)) > limit.count:
                 raise ArgumentError(
@@ -645,14 +645,14 @@ class Limits:
 
     def _allowed_members(self, preference: np.ndarray) -> np.ndarray:
         """Return members of parameters, as many as are allowed, those with a high preference first."""
-        chosen = [name for name in self.domains.names if self._counts(name)]
+        chosen = [name for name in self.domains.names if self._is_fixed_off_null(name)]
         for index in np.argsort(-preference, kind="stable"):
             name = self.domains.names[index]
             if name not in self.fixed and self._within_counts([*chosen, name]):
                 chosen.append(name)
         return self.members_of(chosen)
 
-    def _counts(self, name: str) -> bool:
+    def _is_fixed_off_null(self, name: str) -> bool:
         """Return whether a parameter is fixed at another value than null."""
         return name in self.fixed and self.fixed[name] != (self.null or ())[self.domains.names.index(name)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -134,7 +134,7 @@ def _missing_parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str,
         yield ("ok", part, "") if is_present else ("missing", part, remedy)
 
 
-def _report(rows: list[tuple[str, str, str]]) -> None:
+def _report(rows: list[tuple[str, str, str]]) -> NoReturn:
     """Print what was checked, and end with the status.
 
     Raises:

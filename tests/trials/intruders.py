@@ -65,14 +65,14 @@ class AnswersAhead(Random):
 
     def act(self, observation):
         from cbo_gym._util.processes.channel import HEAD
-        from cbo_gym._util.processes.serving import _Question
+        from cbo_gym._util.processes.serving import _CurrentCall
 
         action = super().act(observation)
         content = b'{"value":[0.5,0.5]}'
         for stream in (3, 4, 5, 6, 7, 8):
             for number in range(50):
                 with suppress(OSError):
-                    os.write(stream, HEAD.pack(_Question.channel.key, number, len(content)) + content)
+                    os.write(stream, HEAD.pack(_CurrentCall.channel.key, number, len(content)) + content)
         return action
 
 

@@ -17,8 +17,8 @@ from cbo_gym._util.processes.channel import FAILED, INTERIM, RETURNED, Channel, 
 from cbo_gym.errors import abridge, message_of
 
 
-class _Question:
-    """The channel to the caller, and the number of the call that is being made."""
+class _CurrentCall:
+    """The call that this process makes: its number, and the channel to the caller. There is one at a time."""
 
     channel: Channel
     number: int
@@ -31,20 +31,20 @@ def serve(listening: bool) -> None:
         listening: Whether a thread notices during a call that the caller has died.
     """
     die_with_parent()
-    _Question.channel = channel = Channel.to_caller()
+    _CurrentCall.channel = channel = Channel.to_caller()
     take: Callable[[], tuple[int, bytes] | None] = channel.receive
     if listening:
         waiting: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
         threading.Thread(target=_listen, args=(channel, waiting), daemon=True).start()
         take = waiting.get
     while (received := take()) is not None:
-        _Question.number, call = received
-        channel.send(_Question.number, _answer(call))
+        _CurrentCall.number, call = received
+        channel.send(_CurrentCall.number, _answer(call))
 
 
 def say(value: Any) -> None:
     """In a call to a worker, send plain data to the caller before the answer."""
-    _Question.channel.send(_Question.number, write_plain((INTERIM, value)))
+    _CurrentCall.channel.send(_CurrentCall.number, write_plain((INTERIM, value)))
 
 
 def _listen(channel: Channel, waiting: SimpleQueue[tuple[int, bytes]]) -> None:

@@ -61,16 +61,16 @@ class Leaderboard:
     A failed seed scores 0, as random play does, if another seed of the agent on that environment finished. Otherwise
     an agent could gain by failing on bad seeds.
 
-    Blind runs are not compared over environments, unless there are no others, because a store has only those of
-    submitted agents. Of an environment with several numbers of rounds only one is, see :func:`compared_over_envs`.
+    Comparisons over environments leave out blind runs, unless there are no others, because a store has blind runs of
+    submitted agents only. They use one number of rounds of each environment, see :func:`compared_over_envs`.
 
     Attributes:
         per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
             ``failed`` (runs), and for each of :data:`~cbo_gym.evaluation.metrics.registry.METRICS` but the seconds a
             run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with few values);
-            null if runs have no such number. Both are null for a censored metric unless every seed reached it;
-            ``<metric>_seeds`` counts the seeds that did.
-            Agents with failed seeds come last, because all but the scores are means over the finished ones.
+            null if runs have no such number. For a censored metric, such as the rounds up to a goal, both are null
+            unless every seed reached the goal, and ``<metric>_seeds`` counts the seeds that did. Agents with
+            failed seeds come last, because all but the scores are means over the finished ones.
         overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
             and the ``fewest_seeds`` and ``most_seeds`` on one of these environments; the interquartile mean ``iqm`` and
             the mean ``score`` of the normalised score of the final recommendation, and the mean ``average_score`` of
@@ -249,9 +249,9 @@ def failures_as_random(table: pl.DataFrame, condition: bool | pl.Expr = True) ->
 def compared_over_envs(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with a score that are compared over environments, of a table with ``env`` and ``agent``.
 
-    Environments that are played blind are left out, unless there are no others. Of an environment that was played with
-    several numbers of rounds, or of actions in a batch, the one counts that most agents finished; of several the
-    longest.
+    Environments that are played blind are left out, unless there are no others. If an environment was played with
+    several numbers of rounds, or of actions in a batch, only that which most agents finished counts; if there are
+    several such, the one with most rounds.
     """
     scored = rows.filter(pl.col("score").is_not_null())
     ordinary = scored.filter(~pl.col("env").str.ends_with(BLIND))
