@@ -52,7 +52,7 @@ class DynamicInterface(ChoiceInterface):
         self._in_slice = [
             {self._names[0][name]: full_name for name, full_name in names.items()} for names in self._names
         ]
-        # An action alone belongs to the first slice.
+        # The soft part of an intervention is the index of its slice; that of an action by itself is the first.
         self._soft = (0.0,)
         self._member_scales = [[(f"{n}_0", index, scale) for n, index, scale in each] for each in self._member_scales]
 

@@ -42,7 +42,8 @@ def synthetic_1() -> Problem:
 def synthetic_2() -> Problem:
     """CCBOSynthetic2: A -> C -> {D, E} -> Y and B -> D; C, D and E may not exceed 10.
 
-    C = exp(-A) / 5 + N drives D and E to where they cannot be set; the limit keeps A above -log 50.
+    A low A makes C = exp(-A) / 5 + N large, so that D and E leave the domains in which they can be set; the limit of C
+    keeps A above -log 50.
     """
     equations = {
         "A": "u",
