@@ -235,6 +235,7 @@ class SetModel(InterventionSetModel):
             with torch.no_grad():
                 return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
 
+        # Limits of the next action alone, of variables that a user fixes for it.
         is_steered = self._codec.limits is not self._limits
         candidates = self._inside(self._candidates) if is_steered else self._candidates
         scores = score(candidates, None if is_steered else self._prior)

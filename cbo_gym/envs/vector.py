@@ -256,7 +256,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if number == self._drawn:
             draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
             drawn = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
-            # Keep the last column, because its round may fail.
+            # Keep the noise of the last round: if it raised an error, it can be played again.
             last = [column[-1:] for column in self._block]
             self._block = [np.concatenate(pair) for pair in zip(last, drawn, strict=True)] if last else drawn
             self._drawn += NOISE_BLOCK

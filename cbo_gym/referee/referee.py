@@ -50,7 +50,7 @@ class Blind:
         env: Label of the environment in the file.
         submitted: Runs of the file.
         runs: Blind runs, each on a different instance.
-        at_random: Runs of :data:`RANDOM` in the same cells.
+        at_random: Runs of :data:`RANDOM` on the same instances, with the same seeds.
     """
 
     env: str
@@ -101,7 +101,7 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
         if isinstance(replayed, str):
             yield run, [replayed]
         else:
-            # A submission may have the precision of a store.
+            # The numbers of a submission may be rounded, as a store rounds them.
             yield run, min((score_differences(run, other) for other in (replayed, as_published(replayed))), key=len)
 
 

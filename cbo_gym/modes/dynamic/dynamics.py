@@ -98,7 +98,7 @@ class DynamicDynamics(DynamicInterface, Dynamics):
         return Past(0, {})
 
     def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """Move the action to the slice of the next round, the soft parameter, and add earlier interventions."""
+        """Move the action to the slice of the next round, whose index is the soft part; add earlier interventions."""
         index = self.slice_of(memory.rounds)
         if not index:
             return intervention
