@@ -43,7 +43,7 @@ class IGPUCB(SuperArmAgent):
         self._factor = np.empty((INITIAL_ROUNDS, len(self.super_arms)), dtype=np.float32)
         # Standardised rewards.
         self._values: list[float] = []
-        self._information = self._surprise = 0.0
+        self._information = self._squared_surprises = 0.0
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -71,7 +71,7 @@ class IGPUCB(SuperArmAgent):
         gain = covariance / deviation
         self._factor[count] = gain
         self._values.append(value)
-        self._surprise += surprise**2
+        self._squared_surprises += surprise**2
         self._mean += gain * surprise
         self._variance = np.maximum(self._variance - gain**2, 0.0)
 
@@ -85,7 +85,7 @@ class IGPUCB(SuperArmAgent):
     def _norm(self) -> float:
         """Return the posterior mean's norm |f|: the sum of squared surprises is |f|^2 + |values - f|^2 / lambda."""
         residuals = np.array(self._values) - self._mean[self.played]
-        return math.sqrt(max(self._surprise - float(residuals @ residuals) / self._regulariser, 0.0))
+        return math.sqrt(max(self._squared_surprises - float(residuals @ residuals) / self._regulariser, 0.0))
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means of the super arms played."""

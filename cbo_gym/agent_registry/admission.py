@@ -21,7 +21,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean
 
 # Keyword -> its type; Any if no type is declared.
 ParameterTypes = Mapping[str, Any]
-_LOOSE = ConfigDict(strict=True, arbitrary_types_allowed=True)
+_STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 def admit_agent(label: str, allow: Collection[str] = ()) -> Spec:
@@ -75,7 +75,7 @@ def require_parameters(spec: Spec, known: ParameterTypes, subject: str) -> None:
 
 def _fits(value: Any, annotation: Any) -> bool:
     try:
-        TypeAdapter(annotation, config=_LOOSE).validate_python(value)
+        TypeAdapter(annotation, config=_STRICT).validate_python(value)
         return True
     except ValidationError:
         return False

@@ -76,7 +76,7 @@ def custom_problem(
         actions: soft parameter -> native ``(low, high)``, or a :class:`~cbo_gym.actions.Range` with a step or a
             logarithmic scale, an :class:`~cbo_gym.actions.Integer`, or a :class:`~cbo_gym.actions.Categorical`, whose
             index equations get; in the order of the action's coordinates.
-        manipulable: variable -> the same of its hard interventions.
+        manipulable: variable -> the domain of its hard interventions, in the same forms.
         targets: the sets that a hard intervention may set, with the empty set if a round may only observe; None for the
             minimal intervention sets of the manipulable variables.
         contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.

@@ -31,9 +31,9 @@ def stopping(snapshot: Snapshot) -> dict[str, Any]:
     if result.probability is not None:
         reward = snapshot.with_unit(snapshot.units.objectives[0])
         notes.append(
-            f"By the agent's model: the probability that the expected {reward} of another action within the limits, "
-            "which meets the constraints in expectation, exceeds that of the recommendation by so much; and the "
-            f"expected improvement of the next trial, {snapshot.words(result.do or {})}. Suggestions go on in any case."
+            f"Both are from the agent's model. An action is better if its expected {reward} is, and if it is within "
+            "the limits and meets the constraints in expectation; it is compared with the recommendation. The next "
+            f"trial is {snapshot.words(result.do or {})}. Suggestions go on in any case."
         )
     if result.spending is not None:
         notes.append("Failed trials cost as much as others; rejected ones and imported data cost nothing.")
