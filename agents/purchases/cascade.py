@@ -99,20 +99,20 @@ class CascadeEI(PurchaseAgent):
         None if the rest of the budget pays for none of their next stages.
         """
         last, width = len(self.task.nodes) - 1, self._width
-        lots = [np.full(width, np.nan)]
+        products = [np.full(width, np.nan)]
         for index in range(last):
-            lots += list(self.stock.lots(index))
-        if len(lots) > MAX_PRODUCTS:
-            chosen = self.rng.choice(np.arange(1, len(lots)), MAX_PRODUCTS - 1, replace=False)
-            lots = [lots[0], *(lots[index] for index in chosen)]
+            products += list(self.stock.parameters_of(index))
+        if len(products) > MAX_PRODUCTS:
+            chosen = self.rng.choice(np.arange(1, len(products)), MAX_PRODUCTS - 1, replace=False)
+            products = [products[0], *(products[index] for index in chosen)]
         plans = []
-        for lot in lots:
-            known = self.stock.values_at(lot)
+        for product in products:
+            known = self.stock.values_at(product)
             if self.price(self.next_node(known)) > self.left:
                 continue
-            fixed = np.isfinite(lot)
+            fixed = np.isfinite(product)
             points = np.vstack([self.best(), self.rng.random((FILLINGS, width))])
-            points[:, fixed] = lot[fixed]
+            points[:, fixed] = product[fixed]
             plans.append(Plans(points, np.tile(fixed, (len(points), 1)), np.tile(known, (len(points), 1))))
         return Plans(*map(np.concatenate, zip(*plans, strict=True))) if plans else None
 

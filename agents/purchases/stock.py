@@ -49,7 +49,7 @@ class Stock:
                 values[index] = self._values[rounds[-1], index]
         return values
 
-    def _parameters_of(self, index: int) -> np.ndarray:
+    def parameters_of(self, index: int) -> np.ndarray:
         """Return the parameters with which a node was made, ``(k, q)``, NaN for those that do not enter it."""
         points = np.where(self.entering[index], self._points[self._made[:, index]], np.nan)
         return np.unique(points, axis=0)
@@ -58,7 +58,7 @@ class Stock:
         """Return parameters with which some nodes have all been made, at most ``limit``, NaN for free ones."""
         joined = np.full((1, self._points.shape[1]), np.nan)
         for index in indices:
-            old, new = joined[:, None], self._parameters_of(index)[None]
+            old, new = joined[:, None], self.parameters_of(index)[None]
             agree = (np.isnan(old) | np.isnan(new) | (np.abs(old - new) <= SAME_INPUT)).all(axis=-1)
             joined = np.where(np.isnan(old), new, old)[agree]
             if len(joined) > limit:
