@@ -6,6 +6,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import gymnasium as gym
 import polars as pl
@@ -17,7 +18,7 @@ from cbo_gym.envs.making import env_spec
 from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.play.agent_sources import import_path
+from cbo_gym.evaluation.play.agent_sources import import_path, sent_agent
 from cbo_gym.evaluation.play.grid import plan
 from tests.support.agents import Centre
 from tests.support.runs import kept, played_here
@@ -69,6 +70,7 @@ def test_a_script_sweeps_its_own_agents(tmp_path, how):
 
 
 def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_path):
+    assert [str(job.agent) for job in plan({"Random": "Random"}, ENV, 1, tmp_path, 2)] == ["Random"]
     jobs = plan([Centre, GPUCB, "Random"], ENV, 1, tmp_path, 2)
     assert [str(job.agent) for job in jobs] == ["tests.support.agents:Centre", "GP-UCB", "Random"]
     assert all(job.player.sent is None for job in jobs)
@@ -77,6 +79,36 @@ def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_
     assert job.player.isolated
     assert import_path(lambda: None) is None
     assert import_path(functools.partial(Centre)) is None
+
+
+def test_agents_of_one_file_and_label_are_told_apart():
+    class Other(Centre):
+        pass
+
+    def closed(size):
+        class Sized(Centre):
+            def act(self, observation):
+                return super().act(observation) * size
+
+        return Sized
+
+    def with_attribute(value):
+        class Sized(Centre):
+            size = value
+
+        return Sized
+
+    def stamp(source):
+        with patch("cbo_gym.evaluation.play.agent_sources.describe_isolated"):
+            _, player = sent_agent(source, "mine", [])
+        return player.sent.stamps
+
+    def sources():
+        made = [kind for size in (0.5, 1.0) for kind in (closed(size), with_attribute(size))]
+        return [Centre(), Other(), *[kind() for kind in made], *[lambda k=k: k() for k in made]]
+
+    assert [stamp(source) for source in sources()] == [stamp(source) for source in sources()]
+    assert len({stamp(source) for source in sources()}) == len(sources())
 
 
 def test_what_cannot_be_sent_plays_here(tmp_path):

@@ -11,9 +11,11 @@ import inspect
 import pickle
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -151,19 +153,52 @@ def _warn_it_plays_here(name: str, error: Exception) -> bytes:
 
 
 def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
-    """Return the state that distinguishes agents of a class: attributes, or the pickle if source code is unknown."""
+    """Return what distinguishes agents of the same source code, or the hash of the pickle if the code is unknown."""
     if any(stamp.rpartition("+")[2] == WORD for stamp in stamps.values()):
         return hashlib.sha256(payload).hexdigest()
+    return " ".join(map(_hash_of, _parts_of(source, stamps, set())))
+
+
+def _parts_of(source: Any, modules: Container[str], seen: set[int]) -> Iterator[object]:
+    """Yield names and values of a class with its methods, of an instance, or of a function with its variables."""
+    if id(source) in seen:
+        return
+    seen.add(id(source))
+    values: dict[Any, Any] = {}
+    if isinstance(source, partial):
+        values = {"func": source.func, **dict(enumerate(source.args)), **source.keywords}
+    elif isinstance(source, FunctionType):
+        yield source.__qualname__, source.__code__.co_firstlineno
+        values = {**dict(enumerate(source.__defaults__ or ())), **(source.__kwdefaults__ or {})}
+        # A variable may have no value yet.
+        with suppress(ValueError):
+            variables = inspect.getclosurevars(source)
+            values |= {name: value for name, value in variables.globals.items() if isinstance(value, int | float | str)}
+            values |= variables.nonlocals
+    else:
+        kind = source if isinstance(source, type) else type(source)
+        yield kind.__module__, kind.__qualname__
+        for base in (base for base in kind.__mro__ if base.__module__.partition(".")[0] in modules):
+            for name, value in vars(base).items():
+                value = inspect.unwrap(getattr(value, "__func__", value))
+                if isinstance(value, FunctionType) or not name.startswith(("__", "_abc_")):
+                    values[f"{base.__qualname__}.{name}"] = value
+        values |= {} if kind is source else vars(source)
+    for name, value in values.items():
+        yield name
+        if isinstance(value, type | FunctionType | partial):
+            yield from _parts_of(value, modules, seen)
+        else:
+            # The order of a frozen set differs between processes.
+            yield set(value) if isinstance(value, frozenset) else value
+
+
+def _hash_of(value: object) -> str:
     # Imported here, because it is needed only here.
     import joblib
 
-    state: object = None
-    if isinstance(source, FunctionType):
-        state = source.__code__.co_firstlineno, inspect.getclosurevars(source).nonlocals, source.__defaults__
-    elif not isinstance(source, type):
-        state = vars(source)
     try:
-        return str(joblib.hash(state))
-    # The state cannot be hashed.
+        return str(joblib.hash(value))
+    # The value cannot be hashed.
     except (pickle.PicklingError, TypeError, AttributeError):
         return ""

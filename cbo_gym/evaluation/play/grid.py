@@ -153,7 +153,7 @@ def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
 def _players(agents: Any) -> dict[Spec, Player]:
     players: dict[Spec, Player] = {}
     for label, source in labelled_agents(agents):
-        if label is not None and isinstance(source, str | Spec):
+        if label not in (None, str(source)) and isinstance(source, str | Spec):
             raise ArgumentError(f"{source} already has a name; a label is for an agent without one")
         path = source if isinstance(source, str | Spec) else None if label else import_path(source)
         # No other process can import a path of __main__.
