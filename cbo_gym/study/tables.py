@@ -32,6 +32,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 # Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
 CAMPAIGN, DIFFERS = "campaign", "differs"
 DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
+WITH_UNIT = re.compile(r"(.*\S)\s*(\(.*\)|\[.*\])")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
@@ -186,7 +187,11 @@ class _Reader:
         if len(name) > MAX_NAME:
             return None
         plain = _plain_name(name)
-        return self._exact.get(name) or self._alike.get(plain) or self._alike.get(DO.sub(r"do(\1)", plain))
+        found = self._exact.get(name) or self._alike.get(plain) or self._alike.get(DO.sub(r"do(\1)", plain))
+        if found is None and (with_unit := WITH_UNIT.fullmatch(plain)):
+            column = self._alike.get(with_unit[1])
+            return column if column and _is_same_unit(self._unit(column), with_unit[2]) else None
+        return found
 
     def read(self, source: Any) -> list[tuple[str, dict[str, Any]]]:
         """Return the label of each row, and its values by column."""
@@ -266,8 +271,14 @@ class _Reader:
                 f"{short_repr(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
         known = self._columns.variables
+        base = name
+        if with_unit := WITH_UNIT.fullmatch(_plain_name(name)):
+            base = with_unit[1]
+            if (column := self._alike.get(base)) and self._unit(column) is not None:
+                advice = f"or delete the unit if both are the same; {advice}"
+                raise self._unit_error(where, column, with_unit[2], advice)
         raise ArgumentError(
-            f"{where}: no variable is called {name!r}{did_you_mean(name, known)}; they are {short_repr(list(known))}; "
+            f"{where}: no variable is called {name!r}{did_you_mean(base, known)}; they are {short_repr(list(known))}; "
             f"{advice}"
         )
 
@@ -284,13 +295,18 @@ class _Reader:
         if not row or not all(isinstance(cell, str) and _is_word(cell.strip()) for cell in row.values()):
             return False
         for name, cell in row.items():
-            unit = self._columns.units.get(self._columns.set_to.get(name, name))
-            if unit is not None and len({_plain_name(string).strip("[]() ").casefold() for string in (unit, cell)}) > 1:
-                raise ArgumentError(
-                    f"{table.label(0)}: the unit of {name} is {cell!r}, and in this study it is {unit!r}; convert the "
-                    "values, or delete the row of units if they are the same"
-                )
+            if (unit := self._unit(name)) is not None and not _is_same_unit(unit, cell):
+                raise self._unit_error(table.label(0), name, cell, "or delete the row of units if they are the same")
         return True
+
+    def _unit(self, column: str) -> str | None:
+        return self._columns.units.get(self._columns.set_to.get(column, column))
+
+    def _unit_error(self, where: str, column: str, unit: str, advice: str) -> ArgumentError:
+        return ArgumentError(
+            f"{where}: the unit of {column} is {unit!r}, and in this study it is {self._unit(column)!r}; convert the "
+            f"values, {advice}"
+        )
 
     # Cells ---------------------------------------------------------------------------------------------------
 
@@ -408,6 +424,10 @@ def _column_name(name: Any, index: int) -> str:
 def _plain_name(name: str) -> str:
     """Return a name with normalised white space and composition of characters, which programs change."""
     return unicodedata.normalize("NFKC", " ".join(name.replace("\ufeff", "").split()))
+
+
+def _is_same_unit(unit: str | None, other: str) -> bool:
+    return unit is not None and len({_plain_name(string).strip("[]() ").casefold() for string in (unit, other)}) == 1
 
 
 # Cells -------------------------------------------------------------------------------------------------------

@@ -100,6 +100,7 @@ READ = {
         [(None, None, float(number)) for number in range(1, 7)],
     ),
     "units": (HEAD + "[g/h],-,mg/l\n1.5,6,0.25\n", [ROW]),
+    "units behind names": ("feed [g/h];ph;titre;do(feed) (G/h)\n1,5;6;0,25;1,5\n", [ROW]),
     "pandas' index": (",feed,ph,titre\n0,1.5,6,0.25\n7,1.5,6,0.25\n", [ROW] * 2),
     "pandas' index, twice": ("Unnamed: 0.1,Unnamed: 0,feed,ph,titre\n0,0,1.5,6,0.25\n", [ROW]),
     "R's row names": ('"","feed","ph","titre"\n"1",1.5,6,0.25\n', [ROW]),
@@ -121,6 +122,14 @@ READ = {
     "a text stream": (io.StringIO(HEAD + "1.5,6,0.25\n"), [ROW]),
 }
 REFUSED = {
+    "another unit behind a name": (
+        "feed (kg/h),titre\n1.5,0.25\n",
+        r"line 1: the unit of feed is '\(kg/h\)', and in this study it is 'g/h'; .* --ignore 'feed \(kg/h\)'",
+    ),
+    "a unit that the study does not state": (
+        "feed,titre (sd)\n1.5,1\n",
+        r"no variable is called 'titre \(sd\)'; did you mean 'titre'",
+    ),
     "empty": ("", "there are no rows of data"),
     "header alone": (HEAD, "line 1: there are no rows of data"),
     "no header": ("1.5,6,0.25\n1,2,3\n", r"line 1: the columns must have the names of variables, \['feed', 'ph'"),
