@@ -76,7 +76,7 @@ class Agent(ABC):
         history: All rounds. Rounds are appended; an agent that forgets or changes rounds makes a new list.
     """
 
-    modes: ClassVar[frozenset[Mode]]
+    modes: ClassVar[frozenset[Mode]] = frozenset()
     #: Whether tasks may have several objectives, so that rewards are arrays and recommendations lists of actions.
     several_objectives: ClassVar[bool] = False
     #: Whether rounds may lack the values of some variables, which are NaN then.
@@ -118,7 +118,7 @@ class Agent(ABC):
                 is hidden.
         """
         if task.mode not in self.modes:
-            played = ", ".join(sorted(self.modes))
+            played = ", ".join(sorted(self.modes)) or f"no mode: set modes = frozenset({{Mode.{task.mode.name}}}) in it"
             raise UnsupportedModeError(f"{type(self).__name__} plays {played}; {task.env_id} is {task.mode}")
         if task.objectives and not self.several_objectives:
             raise UnsupportedModeError(

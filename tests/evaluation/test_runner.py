@@ -10,7 +10,7 @@ from cbo_gym import UnsupportedModeError, evaluate
 from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from tests.support.agents import Centre, DuckTyped, Incomplete, Nonsense, Raises, Recorder, SoftOnly
+from tests.support.agents import Centre, DuckTyped, Incomplete, NoModes, Nonsense, Raises, Recorder, SoftOnly
 from tests.support.loop import reset
 
 
@@ -117,6 +117,7 @@ def test_names_import_paths_and_parameters():
         (3, "CBO/Dropwave-v0", TypeError, "int is not an agent"),
         ("Random", "CBO/Dropwaves-v0", ValueError, "did you mean .CBO/Dropwave-v0."),
         ("Random", "CBO/Dropwave-v0(noise=1)", ValueError, "noise"),
+        (NoModes(), "CBO/ToyGraph-v0", UnsupportedModeError, r"NoModes plays no mode: set modes = .*{Mode.HARD}"),
         (SoftOnly(), "CBO/ToyGraph-v0", UnsupportedModeError, "SoftOnly plays soft; CBO/ToyGraph-v0 is hard"),
         (Nonsense(), "CBO/Dropwave-v0", AgentError, r"Nonsense on CBO/Dropwave-v0, seed 0, round 3: .*\[0, 1\]"),
         (Raises(), "CBO/Dropwave-v0", AgentError, "Raises on .* round 1: ZeroDivisionError"),

@@ -69,6 +69,11 @@ class Names(Centre):
         raise RuntimeError(f"called {self.task.env_id!r}")
 
 
+class NoModes(Agent):
+    def act(self, observation):
+        return 0
+
+
 class SoftOnly(Centre):
     modes = frozenset({Mode.SOFT})
 
