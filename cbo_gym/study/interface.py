@@ -200,7 +200,7 @@ def _check_goals(description: Description) -> None:
                 f"give a reward, or objectives; both were given: leave out {' and '.join(given)}, and name "
                 f"{description.reward} among the objectives"
             )
-        if objectives and given:
+        if objectives and "direction" in given:
             raise ArgumentError(f"each objective has its own direction, such as {example}; leave out direction")
         if len(objectives) == 1:
             (goal,) = description.goals

@@ -120,6 +120,10 @@ class Study:
             ) from error
         return _reopen, (self._log.address, self.name, self._digest, agent)
 
+    def __repr__(self) -> str:
+        about = self.description
+        return f"Study({about.name!r}, storage={self._log.storage!r}, mode={about.mode!r}, agent={about.agent!r})"
+
     @property
     def name(self) -> str:
         """Name of the study."""
@@ -681,8 +685,12 @@ def _require(trials: Trials, number: int, *wanted: str) -> Entry:
         raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
     entry = trials.entries[number]
     if entry.status not in wanted:
-        advice = "; correct() changes its outcome" if entry.status in ("told", "closed") else ""
-        raise ArgumentError(f"trial {number} is {STATUS_WORDS[entry.status]}, not {STATUS_WORDS[wanted[0]]}{advice}")
+        advice = {
+            "pending": "tell() records its outcome, fail() ends it without one",
+            "told": "correct() changes its outcome",
+            "closed": "correct() changes its outcome",
+        }.get(entry.status, "register() adds a trial of the same settings")
+        raise ArgumentError(f"trial {number} is {STATUS_WORDS[entry.status]}, not {STATUS_WORDS[wanted[0]]}; {advice}")
     return entry
 
 

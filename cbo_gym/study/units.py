@@ -377,6 +377,8 @@ class Units:
             ArgumentError: unless it has a number for each context of the study.
         """
         names = list(self.interface.contexts_seen)
+        if context and not names:
+            raise ArgumentError(f"the study has no contexts; given {short_repr(context)}; leave out context")
         if not isinstance(context, Mapping | None) or set(context or {}) != set(names):
             raise ArgumentError(f"the context must give a number for each of {names}; given {short_repr(context)}")
         numbers = [_number(f"the context {name}", (context or {})[name]) for name in names]

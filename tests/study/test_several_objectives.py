@@ -185,7 +185,7 @@ def test_kinds_limits_precision_fixed_and_missing_values(tmp_path, agent):
 
 
 def test_auto_chooses_an_agent_for_the_objectives(tmp_path):
-    study = plant(tmp_path / "s.db", agent=None)
+    study = plant(tmp_path / "s.db", agent=None, reward=None)
     study.tell(study.ask(), grown({}))
     assert study.agent_snapshot()[1].chosen.agent == "qNEHVI-Network"
 

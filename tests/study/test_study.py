@@ -1,6 +1,7 @@
 """Studies: ask, tell, fail and correct, by one process or several."""
 
 import math
+import re
 import shutil
 from threading import Lock
 
@@ -18,6 +19,7 @@ from tests.support.studies import DOSING, FERMENTER, Robot, fermenter, grown, lo
 
 def test_a_round_of_a_study(tmp_path):
     study = fermenter(tmp_path / "f.db")
+    assert re.fullmatch(r"Study\('.*', storage='.*f.db', mode='hard', agent='.*'\)", repr(study))
     study.add_data(pl.DataFrame([grown({}) | {"do(ph)": None}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]))
     trial = study.ask()
     assert trial.number == 1
@@ -94,16 +96,16 @@ def refusing(tmp_path_factory):
         (lambda s: s.tell(2, {"titre": 1.0}, did={"ph": 1e31}), "value of ph must lie between"),
         (lambda s: s.correct(1, {"titre": 1e300}), "value of titre must lie between"),
         (lambda s: s.what_if({"ph": 1e300}), "value of ph must lie between"),
-        (lambda s: s.ask(context=3), r"the context must give a number for each of \[\]; given 3"),
+        (lambda s: s.ask(context=3), "the study has no contexts; given 3; leave out context"),
         (lambda s: s.tell(2, {"titre": 1.0}, did={"pH": 6.0}), "'pH' cannot be set; did you mean 'ph'"),
         (lambda s: s.fail(1), "trial 1 is measured, not pending"),
         (lambda s: s.fail(2, "x" * 20_000), "at most 10000 characters"),
-        (lambda s: s.correct(2, {"titre": 1.0}), "trial 2 is pending, not measured"),
+        (lambda s: s.correct(2, {"titre": 1.0}), r"trial 2 is pending, not measured; tell\(\) records its outcome"),
         (lambda s: s.add_data([{"titre": 1.0}, {"titre": "?"}]), "row 2: the value of titre"),
         (lambda s: s.add_data([{"titre": 1.0}], do={"biomass": 1.0}), "row 1: 'biomass' cannot be set"),
         (lambda s: s.add_data([]), "there are no rows of data"),
         (lambda s: s.ask(0), "count must be at least 1"),
-        (lambda s: s.ask(context={"age": 3}), r"the context must give a number for each of \[\]"),
+        (lambda s: s.ask(context={"age": 3}), "the study has no contexts"),
     ],
 )
 def test_a_wrong_call_is_refused_and_stores_nothing(refusing, call, message):
