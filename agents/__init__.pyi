@@ -30,6 +30,7 @@ from .intervention_sets.ccbo import CCBO as CCBO
 from .intervention_sets.ceo import CEO as CEO
 from .intervention_sets.hcbo import HCBO as HCBO
 from .networks.cbo_mw import CBOMW as CBOMW
+from .networks.civ import CIV as CIV
 from .networks.eifn import EIFN as EIFN
 from .networks.excbo import EXCBO as EXCBO
 from .networks.mcbo import MCBO as MCBO

@@ -29,6 +29,7 @@ RUNS = [
     *((agent, PERIODIC, 3) for agent in ("SSEM-UCB", "METS", "SGB")),
     ("SSEM-UCB-JO(degree='search')", PERIODIC, 3),
     ("CBO-MW", PENNY, 2),
+    ("CIV", "CBO/ShiftTarget5-v0", 3),
     ("DCBO", SLICES, 5),
     ("FastPKGFN(samples=4)", "CBO/GPs1-v0", 3),
     *((agent, "CBO/XYZWBandit-v0", 40) for agent in ARMS[:2]),

@@ -39,7 +39,7 @@ ENVS = (
     *("CBO/GPBandit1-v0", "CBO/GPBandit2-v0", "CBO/GPBandit3-v0", "CBO/CCBOSynthetic2-v0", "CBO/DCBOStat-v0"),
     *("CBO/CoCaFig1-v0", "CBO/CoCaAligned-v0", "CBO/PSAContextual2-v0", "CBO/SSEMPeriodic-v0", "CBO/SSEMTanh-v1"),
     *("CBO/IVBandit-v0", "CBO/ParallelBandit-v0", "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"),
-    *("CBO/LinearSEMHierarchical5-v0", "CBO/GPs1-v0"),
+    *("CBO/LinearSEMHierarchical5-v0", "CBO/GPs1-v0", "CBO/ShiftTarget5-v0"),
 )
 
 

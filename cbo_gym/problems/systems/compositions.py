@@ -49,3 +49,8 @@ def ackley(nodes: Nodes) -> Number:
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain.
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)
+
+
+def squared_distance(target: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
+    """Return the negated squared distance of some nodes from a target."""
+    return len(target) * misfit(target, names, nodes)
