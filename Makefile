@@ -59,7 +59,7 @@ verify: $(READY)  ## play some of the published runs again and compare
 
 # the tests start some hundred processes, and without compiled files each would compile the package anew
 test: $(READY)  ## the default tests, one process a core
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --benchmark-disable
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -p no:benchmark
 
 test-slow: $(READY)  ## the long statistical tests
 	$(BIN)/python -m pytest -m slow
