@@ -33,10 +33,14 @@ class PKGFN(SingleNodes):
         ArgumentError: if an argument is out of range.
     """
 
+    revision = 3
+
     def offers(self, node: str, proposal: np.ndarray, designs: Tensor) -> Offers:
         offers = self._first_offers(node, proposal, designs)
         if len(offers.points) <= 1:
             return offers
+        # Few draws misjudge small gains, so the offers at the proposal and at the best parameters are not screened.
+        unscreened = offers.at(np.arange(0 if self._needs_stock(node) else 2))
         gains = self.gains(node, offers, designs, COARSE_SAMPLES)
         for _ in range(GENERATIONS):
             fittest = offers.at(np.argsort(-gains)[:SURVIVORS])
@@ -45,12 +49,16 @@ class PKGFN(SingleNodes):
                 break
             offers = Offers(*(np.concatenate(pair) for pair in zip(fittest, children, strict=True)))
             gains = self.gains(node, offers, designs, COARSE_SAMPLES)
-        return offers.at(np.argsort(-gains)[:SURVIVORS])
+        survivors = offers.at(np.argsort(-gains)[:SURVIVORS])
+        return Offers(*(np.concatenate(pair) for pair in zip(survivors, unscreened, strict=True)))
+
+    def _needs_stock(self, node: str) -> bool:
+        return bool(self.network.parents[node]) and not self.task.parts
 
     def _first_offers(self, node: str, proposal: np.ndarray, designs: Tensor) -> Offers:
         known = np.vstack([proposal, designs.cpu().numpy()])
         parents = self.network.parents[node]
-        if parents and not self.task.parts:
+        if self._needs_stock(node):
             count = FILLINGS if self.network.actions[node] else 1
             return self.in_stock(node, np.vstack([known[:count], self.rng.random((count - 1, self._width))]))
         count = RANDOM_PER_INPUT * (len(parents) + len(self.network.actions[node]))

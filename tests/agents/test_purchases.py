@@ -127,6 +127,13 @@ def test_a_known_composition_is_not_bought():
         assert float(agent.expected_reward(point)) == pytest.approx(float(expected), abs=0.02)
 
 
+def test_the_screening_by_few_draws_keeps_the_proposal():
+    agent = begun(PKGFN(samples=4), "CBO/GPs1-v0")
+    proposal = np.array([0.123])
+    offers = agent.offers("f0", proposal, torch.from_numpy(np.vstack([agent.best(), [[0.9]]])))
+    assert [proposal, agent.best()] == offers.points[-2:].tolist()
+
+
 def test_reused_parts_train_their_children_alone():
     agent = begun(FullEIFN(), ASSEMBLY)
     before = {node: len(gp) for node, gp in agent.network.surrogates.items()}
