@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from io import BytesIO
 
@@ -14,6 +15,13 @@ from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run
 @pytest.fixture(scope="module")
 def played():
     return evaluate("Random", "CBO/CoCaFig1-v0", 3, horizon=4)
+
+
+def test_the_representation_of_a_run_is_one_short_line(played):
+    run = replace(played, env=f"CBO/Custom-v0(problem={'Problem' * 1000})")
+    assert re.fullmatch(
+        r"Run\(agent='Random', env='CBO/Custom.{1,190}', seed=\d+, horizon=\d+, status='finished'\)", repr(run)
+    )
 
 
 def test_a_run_survives_the_disk(played, tmp_path):

@@ -24,7 +24,7 @@ from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
@@ -135,7 +135,7 @@ class StoredCurves(Protocol):
     def stack(self, others: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]: ...
 
 
-@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
+@dataclass(frozen=True, repr=False, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
 class Run:
     """One run: its description, its status, and a table with one row per round (empty unless it finished).
 
@@ -207,6 +207,13 @@ class Run:
 
     plot = LazyMethod("cbo_gym.evaluation.report.plots:plot_run", "Regrets against rounds, as a figure of Matplotlib.")
     _repr_html_ = LazyMethod("cbo_gym.evaluation.report.page:show_run", "HTML for a notebook.")
+
+    def __repr__(self) -> str:
+        # The environment of a custom problem has the whole problem among its parameters.
+        return (
+            f"Run(agent={self.agent!r}, env={short_repr(self.env)}, seed={self.seed}, horizon={self.horizon}, "
+            f"status={self.status!r})"
+        )
 
     @property
     def id(self) -> str:
