@@ -194,7 +194,7 @@ def _document(replay: Replay) -> dict[str, object]:
 def _describe_outcome(replay: Replay) -> str:
     if replay.verdict != "diverges":
         return ": ".join(filter(None, [replay.verdict, replay.why]))
-    return f"differs {replay.why}, see cbo-gym verify: on other hardware only groups of runs can be compared"
+    return f"diverges {replay.why}, see cbo-gym verify: on other hardware only groups of runs can be compared"
 
 
 def _print_replays(replays: Sequence[Replay]) -> None:
@@ -215,7 +215,8 @@ def _print_table(replays: Sequence[Replay]) -> None:
 def _count_verdicts(verdicts: Iterable[str], noun: str) -> str:
     counts = Counter(verdicts)
     plural = "" if counts.total() == 1 else "s"
-    return f"{counts.total()} {noun}{plural}: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    words = [f"{count} {verdict if count == 1 else verdict.removesuffix('s')}" for verdict, count in counts.items()]
+    return f"{counts.total()} {noun}{plural}: {', '.join(words)}"
 
 
 @app.command("check-submission")

@@ -79,6 +79,9 @@ def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, 
     assert "2 runs: 1 identical, 1 differs" in said
     assert "1 group: 1 differs" in said
     assert "1 run: 1 identical" in invoke("verify", "--sample", "1")
+    found[0] = found[1]
+    assert "2 runs: 2 differ " in invoke("verify", "--sample", "2", code=1)
+    found[0] = Replay(played[0], "identical", ("code",), "")
     (group,) = as_json("verify", "--sample", "1")
     assert (group["agent"], group["verdict"], len(group["replays"])) == ("Random", "identical", 1)
     assert "no published results nowhere" in invoke("verify", "nowhere", code=2)
@@ -120,7 +123,7 @@ def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
         said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict in ("diverges", "differs")))
         lines = {"identical": "1 run: identical", "agrees": "1 run: agrees: from round 2 on, by at most 1e-12"}
         lines |= {
-            "diverges": "1 run: differs from round 2 on, see cbo-gym verify",
+            "diverges": "1 run: diverges from round 2 on, see cbo-gym verify",
             "differs": "1 run: differs: from round 2",
         }
         assert lines[verdict] in said
