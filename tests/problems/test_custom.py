@@ -126,7 +126,7 @@ def test_a_diagram_is_checked_against_the_mechanisms():
         ({"mechanisms": [1]}, r"mechanisms must be a mapping by name, .* given \[1\]"),
         (
             {"mechanisms": {"Light": "u"}, "reward": "Light", **ALONE},
-            "must be a function; given 'u'",
+            "must be a function; given 'u'; .* a YAML file has equations as strings",
         ),
         (
             {"mechanisms": {"Yield": 5}, **ALONE},

@@ -267,7 +267,10 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
     """Return a function's parameters and the names that they stand for; without those that keep their defaults."""
     advice = "give a function whose argument names say what it depends on, as lambda dose, u: np.exp(dose) + u"
     if not callable(function):
-        raise ArgumentError(f"the mechanism of {name} must be a function; given {short_repr(function)}; {advice}")
+        equations = "; a YAML file has equations as strings, see the guide" if isinstance(function, str) else ""
+        raise ArgumentError(
+            f"the mechanism of {name} must be a function; given {short_repr(function)}; {advice}{equations}"
+        )
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
