@@ -537,7 +537,8 @@ def check_diagram(
             for statement in check.tested
         ]
         header = ["by the diagram", "rounds", "correlation", "corrected p", "detectable"]
-        print_table("", header, rows, droppable=["detectable", "correlation"])
+        if rows:
+            print_table("", header, rows, droppable=["detectable", "correlation"])
         say(f"{check.summary[:1].upper()}{check.summary[1:]}.")
     raise typer.Exit(int(bool(check.refused)))
 

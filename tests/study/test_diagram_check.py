@@ -116,6 +116,8 @@ def test_what_cannot_be_tested(fermenter, tmp_path):
     assert check.untested > 0
     assert "nothing can be tested yet" in check.summary
     assert "nothing can be tested yet" in few.report(tmp_path / "f.html").read_text().lower()
+    done = CliRunner().invoke(app, ["study", "check-diagram", str(tmp_path / "f.db")])
+    assert done.stdout.startswith("Nothing can be tested yet: ")
     with pytest.raises(ArgumentError, match="the diagram has"):
         few.check_diagram("dag { growth -> titre }")
     unknown = create_study("u", storage=tmp_path / "u.db", variables=["x", "y"], reward="y", settable={"x": (0, 1)})
