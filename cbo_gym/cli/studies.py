@@ -343,7 +343,6 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     Example: [b]cbo-gym study show fermenter.db[/b]
     """
     from cbo_gym.study.precision import merge_precision
-    from cbo_gym.study.trials import STATUS_WORDS
     from cbo_gym.study.units import format_value
 
     opened = _study(database, study, agent)
@@ -351,7 +350,7 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     if as_json:
         print_json(frame.to_dicts())
         return
-    frame = merge_precision(frame.with_columns(frame["status"].replace(STATUS_WORDS)), format_value)
+    frame = merge_precision(frame, format_value)
     expendable = ["asked", "ended", "why", "reason"]
     cells = [[value if isinstance(value, str) else format_value(value) for value in row] for row in frame.iter_rows()]
     print_hidden(print_table("", frame.columns, cells, droppable=expendable), SEE_JSON)

@@ -35,7 +35,7 @@ from cbo_gym.study.stopping import Stopping
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import Suggester, begin_agent, name_agent_in_errors, one_at_a_time
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS
-from cbo_gym.study.trials import STATUS_WORDS, Entry, History, State, Trials, any_measured
+from cbo_gym.study.trials import Entry, History, State, Trials, any_measured
 from cbo_gym.study.units import Done, Units, format_value
 from cbo_gym.task import Action
 
@@ -159,7 +159,7 @@ class Study:
 
         With one objective it is the trial with the best reward.
         """
-        done = [entry for entry in self.trials if entry.status == "told"]
+        done = [entry for entry in self.trials if entry.status == "measured"]
         front = self.units.front([(self.units.read(entry.action), entry.values) for entry in done])
         return [done[index] for index in front]
 
@@ -373,7 +373,7 @@ class Study:
         number, read = _number(trial), self.units.measured(values, std)
 
         def outcome(trials: Trials) -> Any:
-            entry = _require(trials, number, "told", "partial", "closed")
+            entry = _require(trials, number, "measured", "partial", "closed")
             action, done = self._done(entry, did, entry.flat)
             payload = {"trial": number, **read.fields(), "done": done}
             if entry.status == "partial":
@@ -547,7 +547,7 @@ class Study:
 
     def _warn_of_diagram(self, trials: Trials) -> None:
         """Warn, every few outcomes, if the rounds contradict the diagram."""
-        count = sum(entry.status == "told" for entry in trials.entries.values())
+        count = sum(entry.status == "measured" for entry in trials.entries.values())
         is_small = len(self.interface.nodes) + len(self.description.parameters) <= MAX_VARIABLES_AT_ASK
         if self.diagram is not None and is_small and count and count % DIAGRAM_CHECKED_EVERY == 0:
             check = self.check_diagram()
@@ -687,10 +687,10 @@ def _require(trials: Trials, number: int, *wanted: str) -> Entry:
     if entry.status not in wanted:
         advice = {
             "pending": "tell() records its outcome, fail() ends it without one",
-            "told": "correct() changes its outcome",
+            "measured": "correct() changes its outcome",
             "closed": "correct() changes its outcome",
         }.get(entry.status, "register() adds a trial of the same settings")
-        raise ArgumentError(f"trial {number} is {STATUS_WORDS[entry.status]}, not {STATUS_WORDS[wanted[0]]}; {advice}")
+        raise ArgumentError(f"trial {number} is {entry.status}, not {wanted[0]}; {advice}")
     return entry
 
 

@@ -9,28 +9,19 @@ from typing import Any, Literal
 
 from cbo_gym.study.log import DATA_KINDS, Event, Log, Position
 
-Status = Literal["pending", "partial", "told", "closed", "failed", "rejected"]
-# Statuses in messages.
-STATUS_WORDS: Mapping[str, str] = {
-    "told": "measured",
-    "pending": "pending",
-    "partial": "partial",
-    "closed": "closed",
-    "failed": "failed",
-    "rejected": "rejected",
-}
+Status = Literal["measured", "pending", "partial", "closed", "failed", "rejected"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entry:
     """One trial.
 
     Attributes:
         number: number of the trial, from 1.
         flat: the suggested or registered action, encoded as numbers by the codec.
-        status: ``"pending"``, ``"partial"`` if a part of the outcome was recorded and the rest will follow, ``"told"``
-            if the outcome was recorded, ``"closed"`` if it was recorded without the reward, ``"failed"``, or
-            ``"rejected"``.
+        status: ``"pending"``, ``"partial"`` if a part of the outcome was recorded and the rest will follow,
+            ``"measured"`` if the outcome was recorded, ``"closed"`` if it was recorded without the reward,
+            ``"failed"``, or ``"rejected"``.
         why: the reason for the suggestion, in words.
         context: the contexts that were observed before.
         values: variable -> value; None if it was not measured, or not yet.
@@ -53,6 +44,10 @@ class Entry:
     reason: str = ""
     asked: str = ""
     ended: str = ""
+
+    def __repr__(self) -> str:
+        reason = f", reason={self.reason!r}" if self.reason else ""
+        return f"Entry(number={self.number}, status={self.status!r}, values={dict(self.values)!r}{reason})"
 
     @property
     def action(self) -> list[float]:
@@ -133,7 +128,7 @@ class Trials:
     def _record(self, event: Event) -> None:
         """Record an outcome, or a part of it; a correction has the status of the trial after it."""
         payload = event.payload
-        status = payload.get("status", "told" if event.kind == "corrected" else event.kind)
+        status = payload.get("status", "measured" if event.kind in ("told", "corrected") else event.kind)
         changes = {name: payload.get(name, {}) for name in ("values", "std", "counts")}
         changes |= {"done": payload["done"], "reason": payload.get("reason", "")}
         if status == "partial":
@@ -148,7 +143,7 @@ class Trials:
         self._running.pop(number, None)
         self.missing.pop(number, None)
         self.entries[number] = ended = replace(self.entries[number], ended=event.time, **changes)
-        if ended.status == "told" and (missing := missing_variables(ended.values)):
+        if ended.status == "measured" and (missing := missing_variables(ended.values)):
             self.missing[number] = missing
 
 

@@ -60,7 +60,7 @@ def test_a_full_disk_loses_nothing_and_refuses_what_it_cannot_hold(tmp_path, roo
         assert "is full" in said or "free space" in said or "trial 1 is measured" in said
         filler.unlink()
         again = load_study(storage=disk / "f.db")
-        assert sum(entry.status == "told" for entry in again.trials) == 3 + len(recorded)
+        assert sum(entry.status == "measured" for entry in again.trials) == 3 + len(recorded)
         assert states(again) == states(study)
         play(again, 2)
 

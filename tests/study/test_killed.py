@@ -78,7 +78,7 @@ def test_a_study_killed_at_every_call_plays_as_evaluate_does(agent, mode, tmp_pa
         killed(point, tell)
         if point == "before writing":
             killed("after answering", tell)
-        assert load_study(storage=path).trials[-1].status == "told"
+        assert load_study(storage=path).trials[-1].status == "measured"
     rewards = load_study(storage=path).to_frame()[robot.names[-1]]
     np.testing.assert_array_equal(rewards.to_numpy(), table["reward"].to_numpy())
 

@@ -171,7 +171,7 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     ]
     assert said(visitor.send("register", {"do:ph": "6.6"})) == ["Trial 4, your own choice, is pending."]
     assert done(stored(tmp_path), 3) == pytest.approx({"ph": 6.6})
-    assert [entry.status for entry in stored(tmp_path).trials] == ["told", "failed", "rejected", "pending"]
+    assert [entry.status for entry in stored(tmp_path).trials] == ["measured", "failed", "rejected", "pending"]
     visitor.get("/studies/1/trials/1")
     html = visitor.send("correct-1", {"value:titre": "0.123456789012345"})
     assert said(html) == ["The outcome of trial 1 was corrected."]
@@ -220,11 +220,11 @@ def test_a_part_is_recorded_and_the_rest_or_the_end(tmp_path, visitor):
     visitor.send("tell-2", {"value:biomass": "2", "partial": "yes"})
     assert said(visitor.send("close-2", {"reason": "lost"})) == ["Trial 2 is recorded as closed."]
     first, second = stored(tmp_path).trials
-    assert (first.status, first.values["biomass"], first.values["titre"]) == ("told", 2.5, 0.5)
+    assert (first.status, first.values["biomass"], first.values["titre"]) == ("measured", 2.5, 0.5)
     assert (second.status, second.reason, second.values["titre"]) == ("closed", "lost", None)
     visitor.get("/studies/1/trials/2")
     visitor.send("correct-2", {"value:titre": "0.75"})
-    assert stored(tmp_path).trials[1].status == "told"
+    assert stored(tmp_path).trials[1].status == "measured"
     visitor.get("/studies/1/trials/1")
     visitor.send("correct-1", {"value:titre": "37 of 1000", "std:titre": ""})
     assert "37 of 1000: 0.027 to 0.0506" in visitor.html

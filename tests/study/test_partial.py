@@ -56,7 +56,7 @@ def test_an_outcome_needs_the_measured_variable(tmp_path):
         study.tell(whole, {})
     study.close(whole, "the assay failed")
     study.tell(trial, {"biomass": 3.0}, did={"feed": 2.5})
-    assert [entry.status for entry in study.trials] == ["told", "closed"]
+    assert [entry.status for entry in study.trials] == ["measured", "closed"]
     assert study.register({"measure": "titre", "feed": 2.5}).batches == {"biomass": 1}
 
 

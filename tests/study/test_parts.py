@@ -92,7 +92,7 @@ def test_the_rest_may_follow_and_nothing_recorded_changes_by_itself(tmp_path):
         study.close(trial)
     study.tell(trial, {"feed": 2.0})
     assert [study.trials[-1].values[name] for name in ("biomass", "titre", "feed")] == [2.2, 0.8, 2.0]
-    assert study.trials[-1].status == "told"
+    assert study.trials[-1].status == "measured"
     other = study.ask()
     study.tell(other, {"biomass": 2.0}, final=False)
     study.close(other, "lost")
@@ -102,7 +102,7 @@ def test_the_rest_may_follow_and_nothing_recorded_changes_by_itself(tmp_path):
     failed = study.ask()
     study.tell(failed, {"biomass": 2.0}, final=False)
     study.fail(failed)
-    assert study.to_frame()["status"].to_list()[5:] == ["told", "told", "failed"]
+    assert study.to_frame()["status"].to_list()[5:] == ["measured", "measured", "failed"]
     assert len(study.data()) == 7
 
 

@@ -98,7 +98,7 @@ def test_threads_share_a_study_and_an_older_dump_in_its_place_is_noticed(url):
         list(pool.map(lambda _: play(study), range(16)))
     assert [entry.number for entry in load_study(storage=url).trials] == list(range(1, 17))
     play(pickle.loads(pickle.dumps(study)))
-    assert {entry.status for entry in study.trials} == {"told"}
+    assert {entry.status for entry in study.trials} == {"measured"}
     with Database(url).transaction(writes=True) as connection:
         connection.execute(sql.text("DELETE FROM cbo_gym_events WHERE number = 34"))
     for call in (study.ask, lambda: study.trials, lambda: study.correct(1, grown({}))):

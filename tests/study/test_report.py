@@ -33,7 +33,7 @@ def test_a_report_of_each_part(tmp_path):
     study.ask()
     parts = of(study)
     assert list(parts) == NAMES
-    assert "3 measured, 1 running, 1 failed" in words(parts["overview"])
+    assert "3 measured, 1 pending, 1 failed" in words(parts["overview"])
     assert "4 rounds" in words(parts["overview"])
     assert "Suggested trials without an outcome" in words(parts["now"])
     assert "Recommended now" in words(parts["now"])

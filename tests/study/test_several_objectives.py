@@ -101,7 +101,7 @@ def test_outcomes_need_every_objective(tmp_path):
     study.tell(second, {"titre": 1.0}, final=False)
     study.close(second, "the sample was lost")
     study.fail(third)
-    assert [entry.status for entry in study.trials] == ["told", "closed", "failed"]
+    assert [entry.status for entry in study.trials] == ["measured", "closed", "failed"]
     study.correct(second, {"titre": 1.0, "acid": 0.2})
     assert [entry.number for entry in study.best_trials] == [1, 2]
     assert study.best_trial.number == 1

@@ -39,7 +39,7 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
             titre = trial.number + index / 1000
             study.tell(trial, grown(trial.do) | {"titre": titre})
             answered += [("asked", trial.number), ("told", trial.number), ("asked", lost.number)]
-            assert trial.number in study.to_frame().filter(status="told")["number"]
+            assert trial.number in study.to_frame().filter(status="measured")["number"]
             if visit == index % rounds:
                 study.correct(trial, grown(trial.do) | {"titre": titre + 1000.0})
                 answered.append(("corrected", trial.number))
@@ -101,7 +101,7 @@ def test_a_suggestion_blocks_no_other_call(tmp_path, monkeypatch):
     paused.run(study.ask)
     assert [trial.number for trial in study.pending] == [1]
     study.tell(first, grown(first.do))
-    assert study.to_frame()["status"].to_list() == ["told"]
+    assert study.to_frame()["status"].to_list() == ["measured"]
     paused.finish()
     first = undisturbed.ask()
     undisturbed.tell(first, grown(first.do))

@@ -31,8 +31,9 @@ def test_a_round_of_a_study(tmp_path):
     study.fail(others[0], "the pump broke")
     study.tell(others[1], grown({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
     frame = study.to_frame()
-    assert frame["status"].to_list() == ["told", "failed", "told", "pending"]
+    assert frame["status"].to_list() == ["measured", "failed", "measured", "pending"]
     assert frame["reason"].to_list()[1] == "the pump broke"
+    assert repr(study.trials[1]) == "Entry(number=2, status='failed', values={}, reason='the pump broke')"
     assert set(study.recommendation()) <= {"feed", "ph"}
     assert study.what_if({"ph": 6.8})["titre"] == pytest.approx(1.5, abs=1.5)
     assert studies_in(tmp_path / "f.db") == ["fermenter"]

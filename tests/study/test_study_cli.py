@@ -49,7 +49,7 @@ def test_a_study_by_hand(tmp_path):
     call("correct", database, 1, *pairs(grown(trials[0]["do"]) | {"titre": 1.25}))
     assert "trial" in call("ask", database).stdout
     shown = json.loads(call("show", database, "--json").stdout)
-    assert [row["status"] for row in shown] == ["told", "failed", "pending"]
+    assert [row["status"] for row in shown] == ["measured", "failed", "pending"]
     assert shown[0]["titre"] == 1.25
     assert "Best: trial 1, titre = 1.25" in call("show", database).stdout
     advised = json.loads(call("recommend", database, "--json").stdout)

@@ -494,7 +494,7 @@ class RandomStudy:
             self.attempt(lambda: self.study.close(entry.number))
 
     def step_correct(self):
-        if entry := self.pick("told", "partial", "closed"):
+        if entry := self.pick("measured", "partial", "closed"):
             values = self.outcome(self.done_by(entry), entry.context)
             self.attempt(lambda: self.study.correct(entry.number, values))
 
@@ -514,7 +514,7 @@ class RandomStudy:
         if self.chance(0.3):
             self.attempt(lambda: self.study.report(self.folder / "s.html"))
         for best in self.study.best_trials:
-            assert best.status == "told"
+            assert best.status == "measured"
             for limit in self.limits:
                 self.check_limit(self.done_by(best), *limit)
 

@@ -143,12 +143,12 @@ def check(storage, folder, said):
     assert set(asked) <= set(trials)
     for kind, number, value in said:
         if kind == "told":
-            assert trials[number].status == "told"
+            assert trials[number].status == "measured"
             assert trials[number].values["titre"] == value
     again = replayed(storage, Path(folder, "again.db"))
     assert states(again) == states(study)
     assert again.ask().do == load_study(storage=storage).ask().do
-    return len(trials), sum(entry.status == "told" for entry in trials.values())
+    return len(trials), sum(entry.status == "measured" for entry in trials.values())
 
 
 def replayed(source, path):

@@ -377,7 +377,7 @@ async def _trial(request: Request, index: int, trial: int, case: Case, problem: 
     if trial not in state.entries:
         words = problem.words if problem else f"there is no trial {trial}; there are {len(state.entries)}"
         return plain_page(problem.status if problem else 404, "No such trial", words)
-    shown = {"told": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
+    shown = {"measured": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
     forms = shown.get(state.entries[trial].status, ["tell"])
     form = forms[-1] if problem is not None and problem.form == f"{forms[-1]}-{trial}" else forms[0]
     # The trial may have ended meanwhile.

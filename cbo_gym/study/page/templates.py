@@ -9,13 +9,11 @@ from starlette.responses import HTMLResponse
 from cbo_gym.study.precision import format_precision
 from cbo_gym.study.report.page import templates
 from cbo_gym.study.strings import lenient
-from cbo_gym.study.trials import STATUS_WORDS
 from cbo_gym.study.units import format_value
 
 _environment = templates("cbo_gym.study.page")
 _environment.filters["format_value"] = format_value
 _environment.globals["format_precision"] = format_precision
-_environment.globals["STATUS_WORDS"] = STATUS_WORDS
 
 
 def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:

@@ -139,7 +139,7 @@ def card_of(
     filled = {**context, **entry.values, **counted}
     fields = fields_of(case, VALUE, measured, filled, problem, form, products[-1:] or None)
     for field in fields:
-        field["required"] &= entry.status in ("pending", "told")
+        field["required"] &= entry.status in ("pending", "measured")
     return {
         "entry": entry,
         "done": [(name, with_unit(case, name, value)) for name, value in done.items()],

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -24,13 +24,12 @@ from cbo_gym.study.report.system import system
 from cbo_gym.study.report.trust import stopping, trust
 from cbo_gym.study.study import Study
 from cbo_gym.study.suggesting import one_at_a_time
-from cbo_gym.study.trials import STATUS_WORDS, Entry
+from cbo_gym.study.trials import Entry, Status
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance")
 # Rows of the table; a page with more takes long to open.
 MAX_TRIALS = 1000
-STATES = {**STATUS_WORDS, "pending": "running"}
 TITLES = {
     "number": "Trial",
     "status": "Status",
@@ -110,7 +109,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     goals = [f"{goal.verb} {snapshot.with_unit(goal.name)}" for goal in description.goals]
     yield "Goal" if len(goals) == 1 else "Goals", ", ".join(goals)
     count = Counter[str](entry.status for entry in snapshot.study.trials)
-    parts = [f"{count[status]} {word}" for status, word in STATES.items() if count[status]]
+    parts = [f"{count[status]} {status}" for status in get_args(Status) if count[status]]
     yield "Trials", f"{count.total()} of {description.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
     if snapshot.rounds:
         yield "Best measured", _best_measured(snapshot)
@@ -232,8 +231,6 @@ def _title(snapshot: Snapshot, name: str) -> str:
 
 
 def _cell(column: str, value: Any) -> Any:
-    if column == "status":
-        return STATES[value]
     # Times are shown to the minute.
     return value[:16].replace("T", " ") if column in ("asked", "ended") and value else value
 

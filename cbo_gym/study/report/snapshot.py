@@ -65,7 +65,7 @@ class Snapshot:
             *(
                 (entry.number, entry.action, vars(entry))
                 for entry in state.trials.entries.values()
-                if entry.status in ("told", "partial", "closed")
+                if entry.status in ("measured", "partial", "closed")
             ),
         ]
         self.imported = sum(number is None for number, *_ in known)

@@ -137,7 +137,7 @@ def _costs(snapshot: Snapshot) -> str:
     units, entries, shown = snapshot.units, snapshot.study.trials, {known.number for known in snapshot.rounds}
     paid = []
     for entry in entries:
-        if entry.number in shown or entry.status == "told":
+        if entry.number in shown or entry.status == "measured":
             action = units.read(entry.action)
             paid.append(units.cost(action, batches(units, action, entries, before=entry.number)) or 0.0)
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
