@@ -56,7 +56,7 @@ class CascadeEI(PurchaseAgent):
         ArgumentError: if an argument is out of range.
     """
 
-    revision = 1
+    revision = 2
 
     def __init__(self, samples: int = 64, device: str = "cpu") -> None:
         super().__init__(device)
@@ -108,7 +108,8 @@ class CascadeEI(PurchaseAgent):
         plans = []
         for product in products:
             known = self.stock.values_at(product)
-            if self.price(self.next_node(known)) > self.left:
+            is_finished = not np.isnan(known).any()
+            if is_finished or self.price(self.next_node(known)) > self.left:
                 continue
             fixed = np.isfinite(product)
             points = np.vstack([self.best(), self.rng.random((FILLINGS, width))])

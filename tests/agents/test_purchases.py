@@ -187,6 +187,13 @@ def test_a_cascade_continues_the_product_with_the_best_improvement_per_price():
     assert agent.next_node(np.array([1.0, np.nan, np.nan])) == "f1"
 
 
+def test_a_finished_product_is_not_taken_up_again():
+    """The last stage of GPs1 has no parameters, so its products are finished once it has been bought."""
+    agent = begun(CascadeEI(), "CBO/GPs1-v0")
+    agent.stock.add(np.array([0.2]), np.array([True, True]), np.array([0.8, 1.3]))
+    assert np.isnan(agent.first_plans().known).all()
+
+
 def test_other_networks_are_no_cascades():
     with pytest.raises(UnsupportedModeError, match="CascadeEI plays chains"):
         begun(CascadeEI(), ASSEMBLY)
