@@ -221,7 +221,7 @@ class SoftTask(ParametricTask):
     Args:
         null_action: the action without an intervention.
         max_interventions: the number of coordinates that may differ from ``null_action``; None for all.
-        composition: the reward as a known function of the other nodes, or None.
+        composition: the reward as a known function of the other nodes, up to its own noise, or None.
     """
 
     null_action: tuple[float, ...]

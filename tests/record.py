@@ -57,6 +57,7 @@ PLAYED_BY_AGENTS = (
     "CBO/PSAGraph-Cost-v0",
     "CBO/Alpine2-Cost-v0",
     "CBO/GPs1-v0",
+    "CBO/ShiftTarget5-v0",
 )
 OF_TASKS = (
     "env_id", "mode", "nodes", "reward", "horizon", "action_nodes", "action_domains", "null_action",

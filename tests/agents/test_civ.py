@@ -1,5 +1,7 @@
 """CIV: its posterior and its acquisition function by simulation, and that it finds the target."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -44,9 +46,7 @@ def test_the_loss_is_the_variance_that_a_round_leaves_integrated_over_directions
     """The round is the expected one; the variance of |a - a*|^2 is from draws of the rows of B."""
     agent = taught()
     shift = np.array([0.3, -0.2, 0.1, 0.4, -0.5])
-    after = LinearPosterior([[]] * 5, agent.posterior.variances)
-    after.mean, after.spread = agent.posterior.mean, agent.posterior.spread
-    after._is_parent = agent.posterior._is_parent
+    after = deepcopy(agent.posterior)
     after.learn(shift, agent.posterior.means(shift))
     np.testing.assert_allclose(after.mean, agent.posterior.mean, atol=1e-12)
     rng, target = np.random.default_rng(102), agent.target
@@ -65,7 +65,7 @@ def test_the_loss_is_the_variance_that_a_round_leaves_integrated_over_directions
 def test_the_target_is_read_from_the_known_reward_and_found():
     agent = started(CIV(), ENV)
     nodes = dict(zip(agent.task.nodes, agent.target, strict=False))
-    assert agent.task.composition(nodes) == pytest.approx(0.0)
+    assert agent.task.composition(nodes) == pytest.approx(5.0)
     run = evaluate(CIV(), ENV, 100, horizon=15, recommend="end")
     blind = evaluate("Random", ENV, 100, horizon=15, recommend="end")
     assert run.table["simple_regret"][-1] < 0.1 * blind.table["simple_regret"][-1]

@@ -52,5 +52,5 @@ def ackley(nodes: Nodes) -> Number:
 
 
 def squared_distance(target: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
-    """Return the negated squared distance of some nodes from a target."""
-    return len(target) * misfit(target, names, nodes)
+    """Return the number of some nodes less the squared distance of their values from a target."""
+    return len(target) * (1.0 + misfit(target, names, nodes))
