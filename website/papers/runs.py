@@ -150,7 +150,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     paper, folder = of_suites[arguments.suite], ROOT / "runs" / "pages" / arguments.suite
-    wanted = missing_runs(paper, load_published(ROOT / "results", suite=paper.suite))
+    published = ROOT / "results" / f"{paper.suite}.parquet"
+    # A new paper has no file until its first runs are published.
+    wanted = missing_runs(paper, load_published(published) if published.is_file() else [])
     hours = estimate(wanted, folder) / 3600.0 if wanted else 0.0
     count = len(requested_runs(paper))
     print(f"{paper.suite}: {count} runs asked for, {len(wanted)} missing, about {hours:.1f} core hours")
