@@ -127,10 +127,9 @@ class GaussianProcess:
         self._set_noise(self._make_noise())
         # Number of points at the last search over lengthscales.
         self._searched = 0
-        self.inputs = self._tensor(np.empty((0, dim)))
-        self.outputs = self._tensor([])
-        #: Variances of the outputs' stated errors, which come in addition to the noise; 0 where none is stated.
-        self.errors = self._tensor([])
+        # Inputs, outputs and variances of their errors, and those that were added since these were last read.
+        self._data = self._tensor(np.empty((0, dim))), self._tensor([]), self._tensor([])
+        self._new: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.set_prior(0.0, 1.0)
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
@@ -215,6 +214,30 @@ class GaussianProcess:
         """Return the number of observations."""
         return len(self.outputs)
 
+    @property
+    def inputs(self) -> Tensor:
+        """Inputs of the observations, ``n x d``."""
+        return self._joined()[0]
+
+    @property
+    def outputs(self) -> Tensor:
+        """Outputs of the observations, ``(n,)``."""
+        return self._joined()[1]
+
+    @property
+    def errors(self) -> Tensor:
+        """Variances of the outputs' stated errors, in addition to the noise, ``(n,)``; 0 where none is stated."""
+        return self._joined()[2]
+
+    def _joined(self) -> tuple[Tensor, Tensor, Tensor]:
+        # Observations are joined when they are read, because agents add hundreds of them one by one.
+        if self._new:
+            inputs, outputs, errors = (self._tensor(np.concatenate(column)) for column in zip(*self._new, strict=True))
+            x, y, variances = self._data
+            self._data = torch.cat([x, inputs]), torch.cat([y, outputs]), torch.cat([variances, errors])
+            self._new = []
+        return self._data
+
     def add(self, inputs: Numbers, outputs: Numbers, std: Numbers = 0.0) -> None:
         """Add observations.
 
@@ -227,20 +250,18 @@ class GaussianProcess:
         Raises:
             ArgumentError: if the shapes do not fit or a number is not finite.
         """
-        x = self._tensor(inputs).reshape(-1, self.dim)
-        y = self._tensor(outputs).reshape(-1)
-        errors = self._tensor(std).square().expand_as(y)
+        x = np.asarray(inputs, dtype=np.float64).reshape(-1, self.dim).copy()
+        y = np.asarray(outputs, dtype=np.float64).reshape(-1).copy()
+        errors = np.broadcast_to(np.square(np.asarray(std, dtype=np.float64)), y.shape)
         if len(x) != len(y):
             raise ArgumentError(f"node {self.name}: {len(x)} inputs but {len(y)} outputs")
-        if not (x.isfinite().all() and y.isfinite().all()):
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
             raise ArgumentError(f"node {self.name}: observations must be finite; given {inputs} -> {outputs}")
-        self.inputs = torch.cat([self.inputs, x])
-        self.outputs = torch.cat([self.outputs, y])
-        self.errors = torch.cat([self.errors, errors])
+        self._new.append((x, y, errors))
 
     def replace(self, inputs: Tensor, outputs: Tensor, errors: Tensor | None = None) -> None:
         """Replace all observations by others, ``n x d`` and ``(n,)``, without a reset of the refit schedule."""
-        self.inputs, self.outputs, self.errors = self.inputs[:0], self.outputs[:0], self.errors[:0]
+        self._data, self._new = (self.inputs[:0], self.outputs[:0], self.errors[:0]), []
         self._points = self._points[:0]
         self.add(inputs.cpu(), outputs.cpu(), 0.0 if errors is None else errors.sqrt().cpu())
 

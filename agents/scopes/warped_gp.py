@@ -91,7 +91,7 @@ class WarpedGP(GaussianProcess):
 
     def _standardise(self) -> None:
         self._choose_transform()
-        self.outputs = self._tensor(self._transform(self._raw))
+        self._data = self.inputs, self._tensor(self._transform(self._raw)), self.errors
         super()._standardise()
 
     def _choose_transform(self) -> None:
