@@ -115,4 +115,8 @@ def on_post_build(config):
     path = Path(config.site_dir) / "search" / "search_index.json"
     index = json.loads(path.read_text(encoding="utf-8"))
     index["docs"] = [entry for entry in index["docs"] if not UNSEARCHED.match(entry["location"])]
+    for entry in index["docs"]:
+        if entry["location"].startswith("api/"):
+            # The signature and the summary; the lists of arguments are a sixth of the index.
+            entry["text"] = "".join(entry["text"].partition("</p>")[:2])
     path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

@@ -33,7 +33,7 @@ PAGES = [
     "api/cbo_gym.evaluation",
 ]
 FIRST_VISIT = 1_500_000  # bytes
-SEARCH_INDEX = 1_000_000
+SEARCH_INDEX = 900_000
 LEADERBOARD = 10_000  # pixels
 pytestmark = [
     pytest.mark.slow,
