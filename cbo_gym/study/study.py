@@ -22,7 +22,7 @@ from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.batches import batches, instructions
-from cbo_gym.study.campaigns import Campaign
+from cbo_gym.study.campaigns import Campaign, UnusedDataWarning
 from cbo_gym.study.description import Description, at
 from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diagram
 from cbo_gym.study.digits import require_digits
@@ -502,8 +502,7 @@ class Study:
             context: in contextual mode, the observed context; None for the last one.
 
         Raises:
-            ArgumentError: if ``delta`` is not above 0, a trial lacks a variable that the agent needs, or for a wrong
-                context.
+            ArgumentError: if ``delta`` is not above 0, or for a wrong context.
         """
         if delta is not None:
             require_positive("delta", delta)
@@ -561,6 +560,8 @@ class Study:
             self.units.context(context)
         with one_at_a_time(), name_agent_in_errors(self.description.agent):
             self._catch_up()
+            if left_out := self._suggester.left_out:
+                warnings.warn(f"{self.name}: {left_out}", UnusedDataWarning, stacklevel=4)
             yield
 
     def agent_snapshot(self, context: Mapping[str, float] | None = None) -> tuple[State, Any, str]:

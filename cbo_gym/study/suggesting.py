@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from inspect import signature
+from itertools import chain
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -251,7 +252,7 @@ class Suggester:
         if event.kind in DATA_KINDS and self._trials.entries:
             for past in event.payload["rounds"]:
                 self._learn(past["action"], past)
-        elif event.kind in ("told", "closed") and (self.takes_missing or not self._trials.missing):
+        elif event.kind in ("told", "closed") and self._learns(event.payload["trial"]):
             entry = self._trials.entries[event.payload["trial"]]
             self._learn(entry.action, vars(entry))
 
@@ -289,6 +290,22 @@ class Suggester:
         """Whether the agent takes rounds in which not all variables were measured."""
         return bool(getattr(self.peek(), "takes_missing", False))
 
+    def _learns(self, trial: int) -> bool:
+        """Return whether the agent takes the outcome of a trial, of which some variables may not be measured."""
+        return trial not in self._trials.missing or self.takes_missing
+
+    @property
+    def left_out(self) -> str:
+        """The trials that the agent does not learn, because it needs all variables, in words; empty without any."""
+        missing = self._trials.missing
+        if not missing or self.takes_missing:
+            return ""
+        trials, names = ", ".join(map(str, missing)), list(dict.fromkeys(chain(*missing.values())))
+        return (
+            f"{self._units.description.agent} learns nothing from trial{'s' * (len(missing) > 1)} {trials} without "
+            f"{', '.join(names)}; correct() adds what was measured"
+        )
+
     def campaigns(self, rounds: Sequence[Mapping[str, Any]]) -> list[Campaign]:
         """Return the earlier campaigns among rounds of data, and how much of them the agent learns."""
         agent, units, earlier = self.peek(), self._units, [past for past in rounds if "campaign" in past]
@@ -323,7 +340,7 @@ class Suggester:
         """Return the observation of the last round that the agent learned from these events, if there is one."""
         first = next((event.number for event in events if event.kind in ("asked", "registered")), len(events))
         for event in reversed(events[first:]):
-            if event.kind == "told":
+            if event.kind == "told" and self._learns(event.payload["trial"]):
                 entry = self._trials.entries[event.payload["trial"]]
                 return observe(self._units, vars(entry))
             for past in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
@@ -359,10 +376,8 @@ class Suggester:
         A rejected trial counts as pending until the next outcome, so that it is not suggested again at once.
 
         Raises:
-            ArgumentError: if a trial lacks a variable that the agent needs, or the agent does not support pending
-                trials, or values to keep.
+            ArgumentError: if the agent does not support pending trials, or values to keep.
         """
-        self._require_measured()
         self._ahead = True
         self._learn_last(context)
         last = self._last_observation
@@ -466,20 +481,13 @@ class Suggester:
         self._trials.apply([event])
         self._ahead = False
 
-    def _require_measured(self) -> None:
-        if self._trials.missing and not self.takes_missing:
-            number, names = next(iter(self._trials.missing.items()))
-            raise ArgumentError(
-                f"{self._units.description.agent} needs all variables of a trial, and {', '.join(names)} "
-                f"{'was' if len(names) == 1 else 'were'} not measured in trial {number}; correct the trial, or choose "
-                f"an agent that can do without: {playing(DO_WITHOUT, self._units)}"
-            )
-
     def reasons(self, actions: Sequence[Action]) -> list[str]:
         """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
         entries = self._trials.entries.values()
         remarks = exhausted(self._units, entries, actions)
+        if left_out := self.left_out:
+            remarks = [f"; {left_out}{remark}" for remark in remarks]
         plans = [instructions(self._units, action, entries) for action in actions]
         if not history:
             return [f"{plan}{self._nothing_known}{remark}" for plan, remark in zip(plans, remarks, strict=True)]
@@ -499,7 +507,8 @@ class Suggester:
 
     def _require_reward(self, agent: Any) -> None:
         if not getattr(agent, "history", True):
-            raise ArgumentError(f"{self._nothing_known}; record the outcome of a trial, or add data")
+            advice = self.left_out or "record the outcome of a trial, or add data"
+            raise ArgumentError(f"{self._nothing_known}; {advice}")
 
     def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
         if not front and not self._units.conditions:
@@ -651,7 +660,7 @@ class Suggester:
         """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
         try:
             agent = self.copy_agent(context)
-        # A variable that the agent needs was not measured.
+        # The agent cannot play the study.
         except ArgumentError as error:
             return None, str(error)
         if agent is self._agent:
@@ -667,7 +676,6 @@ class Suggester:
         Args:
             context: in contextual mode, the context to ask about; None for the last one.
         """
-        self._require_measured()
         try:
             agent = self._begin() if self._agent is None else deepcopy(self._agent)
         # It may have a thread, or an object of another library, that cannot be copied.

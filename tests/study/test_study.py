@@ -12,7 +12,7 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.study import create_study, load_study, studies_in
+from cbo_gym.study import UnusedDataWarning, create_study, load_study, studies_in
 from cbo_gym.study.log import Log
 from tests.support.studies import DOSING, FERMENTER, Robot, fermenter, grown, lose_caches, play
 
@@ -238,10 +238,16 @@ def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
     other = create_study("other", storage=tmp_path / "f.db", agent="CBO", **FERMENTER)
     trial = other.ask()
     other.tell(trial, {"feed": 1.0, "ph": 6.0, "titre": 1.0})
-    with pytest.raises(ArgumentError, match=r"CBO needs all variables.* biomass was not measured in trial 1"):
-        other.ask()
+    left_out = r"CBO learns nothing from trial 1 without biomass; correct\(\) adds what was measured"
+    with pytest.raises(ArgumentError, match=left_out), pytest.warns(UnusedDataWarning):
+        other.recommendation()
+    second = other.ask()
+    assert re.search(left_out, second.why)
+    other.tell(second, grown(second.do))
+    with pytest.warns(UnusedDataWarning, match=left_out):
+        assert load_study("other", storage=tmp_path / "f.db").recommendation() == other.recommendation()
     other.correct(trial, grown(trial.do))
-    assert other.ask().number == 2
+    assert "learns nothing" not in other.ask().why
 
 
 def test_data_that_the_agent_does_not_take_are_refused(tmp_path):

@@ -18,7 +18,7 @@ from tests.support.studies import lose_caches
 #: share of the sum of the widths by which a value may miss a limit
 EXACT = 1e-9
 #: why a suggestion may be refused, and why one with fixed or shared values may be refused besides
-ASK_REFUSED = ("needs all variables of a trial", "suggests one trial at a time")
+ASK_REFUSED = ("suggests one trial at a time",)
 STEERING_REFUSED = (
     "cannot keep values",
     "values can",
