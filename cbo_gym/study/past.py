@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -164,6 +165,25 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
         learners = playing(LEARN_MECHANISMS, units) if is_one else "none with several objectives"
         words = describe_unused(units, unused, len(past), learners)
         warnings.warn(words, UnusedDataWarning, stacklevel=3)
+
+
+def warn_of_repeats(past: Sequence[PastRound], known: Iterable[Mapping[str, Any]]) -> None:
+    """Warn of rounds that equal known ones, as they do if a file is imported twice."""
+    counts = Counter(map(_content, known))
+    repeated = (Counter(_content(fields) for _, fields in past) & counts).total()
+    if repeated:
+        warnings.warn(
+            f"{repeated} of {len(past)} rounds equal rounds that the study had already, and were added again; if they "
+            "are the same rounds, add each of them once to another study, "
+            "other.add_data(study.data().unique(maintain_order=True)), because data cannot be taken back",
+            stacklevel=3,
+        )
+
+
+def _content(fields: Mapping[str, Any]) -> str:
+    # Native units and back may change the last digit of an action.
+    action = [round(value, 9) for value in fields["action"]]
+    return json.dumps([action, fields["values"], fields["context"]], sort_keys=True)
 
 
 def data_events(past: Sequence[PastRound], units: Units) -> list[tuple[str, dict[str, Any]]]:

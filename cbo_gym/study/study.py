@@ -29,7 +29,7 @@ from cbo_gym.study.digits import require_digits
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import DATA_KINDS, TRIES, Log
-from cbo_gym.study.past import PastRound, check_past, data_events, read_past, rounds_for
+from cbo_gym.study.past import PastRound, check_past, data_events, read_past, rounds_for, warn_of_repeats
 from cbo_gym.study.precision import Measured
 from cbo_gym.study.stopping import Stopping
 from cbo_gym.study.strings import require_storable
@@ -211,11 +211,18 @@ class Study:
 
         Warns:
             UnusedDataWarning: if the agent learns nothing from some of the rounds.
+            UserWarning: if rounds equal others that the study had already, except in discrete mode.
         """
         past = _read_past(self.units, rounds, do=do, ignore=ignore, campaign=campaign, differs=differs)
         with one_at_a_time():
             check_past(past, self.units, self._suggester.peek)
+        state = self._history.read()
         self._append(lambda _: data_events(past, self.units))
+        # Equal rounds are ordinary where few outcomes are possible.
+        if self.description.mode != "discrete":
+            stored = [known for event in state.events if event.kind in DATA_KINDS for known in event.payload["rounds"]]
+            done = [vars(entry) | {"action": entry.action} for entry in state.trials.entries.values() if entry.values]
+            warn_of_repeats(past, [*stored, *done])
         return len(past)
 
     def ask(

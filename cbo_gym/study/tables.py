@@ -28,6 +28,9 @@ MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
 # Characters of a cell that can be a name, as an export writes it, or a number.
 MAX_NAME = 5_000
 MAX_NUMBER = 100
+# Labels of rows below a table that are no rounds.
+SUMMARIES = {"total", "totals", "subtotal", "grand total", "sum", "mean", "average", "median"}
+SUMMARIES |= {"summe", "gesamt", "mittelwert", "durchschnitt", "somme", "moyenne", "suma", "promedio"}
 TRUTH = {"true": 1.0, "false": 0.0}
 # Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
 CAMPAIGN, DIFFERS = "campaign", "differs"
@@ -201,6 +204,7 @@ class _Reader:
         elif not table.rows:
             raise ArgumentError(f"{table.header or 'data'}: there are no rows of data")
         used = self._find_columns(table)
+        self._require_rounds(table, used)
         start = self._has_units(table, used)
         comma = _first_comma(table, [index for index, name in used.items() if name not in self._columns.strings])
         rows = []
@@ -213,6 +217,17 @@ class _Reader:
                     raise ArgumentError(f"{table.label(index)}: the value of {name} {error}") from error
             rows.append((table.label(index), cells))
         return rows
+
+    def _require_rounds(self, table: Table, used: Collection[int]) -> None:
+        """Refuse a row that a column which is left out calls a total or a mean."""
+        for column in set(range(len(table.names))).difference(used):
+            for index, row in enumerate(table.rows):
+                cell = row[column]
+                if isinstance(cell, str) and _plain_name(cell).rstrip(":").casefold() in SUMMARIES:
+                    raise ArgumentError(
+                        f"{table.label(index)}: {cell!r} in column {short_repr(table.names[column])} says that the row "
+                        "is a summary and no round; delete the row, or the column if it is a round"
+                    )
 
     # Columns -------------------------------------------------------------------------------------------------
 

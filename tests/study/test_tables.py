@@ -24,7 +24,11 @@ from cbo_gym._util.files import csv_of
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, MissingExtraError
 from cbo_gym.study import create_study, load_study
+from tests.support.studies import fermenter, grown
 from tests.support.study_visitor import Visitor
+
+# One study reads most tables of this module.
+pytestmark = pytest.mark.filterwarnings("ignore:.* rounds equal rounds that the study had already")
 
 SYSTEM = {
     "diagram": "dag { feed -> titre; ph -> titre }",
@@ -231,6 +235,21 @@ def test_columns_are_left_out_by_choice(study):
         study.add_data(table, ignore=["dat", "note"])
     with pytest.raises(ArgumentError, match="ignore must be a list of names of columns; given 3"):
         study.add_data(table, ignore=3)
+    for label in ("Total", "summe:"):
+        with pytest.raises(ArgumentError, match=f"line 3: '{label}' in column 'date' says that the row is a summary"):
+            study.add_data(b"date,feed,ph,titre\n1 May,1.5,6,0.25\n" + f"{label},1.5,6,0.25\n".encode(), ignore="date")
+
+
+def test_rounds_that_are_added_twice_are_counted(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="Random")
+    rows = [grown({}), grown({"ph": 6.7})]
+    study.add_data(rows, do=[{}, {"ph": 6.7}])
+    trial = study.register({"feed": 1.0})
+    study.tell(trial, grown({"feed": 1.0}))
+    with pytest.warns(UserWarning, match="3 of 4 rounds equal rounds that the study had already"):
+        study.add_data(pl.concat([study.data(), study.data().tail(1).with_columns(ph=pl.lit(6.9))]))
+    other = fermenter(tmp_path / "g.db", agent="Random")
+    assert other.add_data(study.data().unique(maintain_order=True)) == 4
 
 
 FRAME = pd.DataFrame([ROW, ROW], columns=NAMES)
