@@ -764,10 +764,9 @@ def create_study(
         ArgumentError: naming a field that is missing, unknown or does not fit the others; nothing is stored then.
         OperationError: if the database cannot be written.
     """
-    description, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **others)
-    events = []
+    units, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **others)
+    description, events = units.description, []
     if prior is not None:
-        units = Units(description, interface_of(description))
         with at("prior"):
             past = _read_past(units, _open_prior(prior), differs=differs)
             check_past(past, units, lambda: begin_agent(custom_agent, units))
@@ -793,8 +792,8 @@ def _open_prior(prior: Any) -> Study:
 
 def describe(
     name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **others: Any
-) -> tuple[Description, Any]:
-    """Return the description that :func:`create_study` stores, and the agent if it is an object or an import path.
+) -> tuple[Units, Any]:
+    """Return the units of a new study, with its description, and the agent if it is an object or an import path.
 
     Raises:
         ArgumentError: as for :func:`create_study`.
@@ -823,7 +822,7 @@ def describe(
     # The agent must play the study.
     with at("agent"), one_at_a_time():
         begin_agent(custom_agent, units)
-    return description, custom_agent
+    return units, custom_agent
 
 
 def trusts(trusted: Collection[str], label: str) -> bool:
