@@ -171,7 +171,8 @@ def warn_of_repeats(past: Sequence[PastRound], known: Iterable[Mapping[str, Any]
     """Warn of rounds that equal known ones, as they do if a file is imported twice."""
     counts = Counter(map(_content, known))
     repeated = (Counter(_content(fields) for _, fields in past) & counts).total()
-    if repeated:
+    # A single round that equals another was probably done again.
+    if repeated > 1:
         warnings.warn(
             f"{repeated} of {len(past)} rounds equal rounds that the study had already, and were added again; if they "
             "are the same rounds, add each of them once to another study, "

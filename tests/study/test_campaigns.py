@@ -321,6 +321,7 @@ def test_the_diagram_is_tested_on_this_system_alone(tmp_path):
     assert not study.check_diagram().refused
 
 
+@pytest.mark.filterwarnings("default:4 of 4 rounds equal rounds")
 def test_the_command_line_takes_and_shows_campaigns(tmp_path, pilot, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yaml = (
@@ -333,7 +334,9 @@ def test_the_command_line_takes_and_shows_campaigns(tmp_path, pilot, monkeypatch
     line = "pilot: 4 rounds; acid: another mechanism; learned: 4 in part"
     assert line in run("study", "create", "plant.yaml", "plant.db", "--prior", "pilot.db", "--differs", "acid").output
     assert line in run("study", "create", "other.yaml", "other.db").output
-    assert "4 rounds were added" in run("study", "import", "plant.db", "past.csv", "--campaign", "2024").output
+    added = run("study", "import", "plant.db", "past.csv", "--campaign", "2024").output
+    assert "4 rounds were added" in added
+    assert "Warning: 4 of 4 rounds equal rounds that the study had already" in added
     shown = run("study", "show", "plant.db").output
     assert line in shown
     assert "2024: 4 rounds; all mechanisms are the same; learned: 4 as a whole" in shown
