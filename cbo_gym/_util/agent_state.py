@@ -108,8 +108,8 @@ def _culprit(agent: Any, task: Any, error: Exception) -> str:
     for name, value in vars(agent).items():
         try:
             _pickle(value, agent, task)
-        except Exception as of_attribute:
-            return f"{name} cannot be saved: {shorten(message_of(of_attribute))}"
+        except Exception as cause:
+            return f"{name} cannot be saved: {shorten(message_of(cause))}"
     return f"the agent cannot be saved: {shorten(message_of(error))}"
 
 
@@ -126,7 +126,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         torch = sys.modules.get("torch")
-        # Before torch 2.5 it has no pickle.
+        # Before torch 2.5 a generator cannot be pickled.
         if torch is not None and isinstance(value, torch.Generator):
             return _torch_generator, (str(value.device), value.get_state())
         return NotImplemented
@@ -156,7 +156,7 @@ def _at(item: Any, steps: Steps) -> Any:
 
 
 def _items_of(task: Any) -> Iterator[tuple[Any, Steps]]:
-    """Yield the objects in a task that can be changed, or compared by identity, each with the steps that lead to it."""
+    """Yield each object in a task that is mutable or compared by identity, and the steps that lead to it."""
     pending: list[tuple[Any, Steps]] = [] if task is None else [(task, [])]
     visited: set[int] = set()
     while pending:

@@ -39,7 +39,7 @@ def is_finite_number(value: Any) -> bool:
 
 
 def number_in(string: str) -> float | None:
-    """Return the number that a person writes, with a decimal point and without separators; None for anything else."""
+    """Read a number with a decimal point and without separators; return None for any other string."""
     try:
         return None if "_" in string else float(string.replace("\N{MINUS SIGN}", "-"))
     except ValueError:

@@ -60,7 +60,7 @@ def require_file(path: Path | str, *endings: str) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the folder of ``path``; renamed to ``path`` if the block succeeds, else removed.
+    """Yield a temporary path next to ``path``, and rename it to ``path`` if the block succeeds, else remove it.
 
     The temporary name starts with a dot and keeps the suffix, from which some writers infer the format.
 

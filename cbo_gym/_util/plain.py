@@ -1,6 +1,6 @@
 """Plain data as JSON: numbers, strings, lists, tuples, dicts and arrays of numbers. Reading it runs no code.
 
-A value that JSON lacks is an object with one key, the kind of the value.
+A value of a type that JSON lacks is stored as an object whose only key is the kind of the value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError
 
-_OF_JSON = frozenset((type(None), bool, int, float, str))
+_JSON_TYPES = frozenset((type(None), bool, int, float, str))
 # Kinds of numbers in arrays, and the names of their types.
 _NUMBERS = "fiub"
 _DTYPE = re.compile(rf"[<>|][{_NUMBERS}]\d+")
@@ -43,7 +43,7 @@ def read_plain(data: bytes) -> Any:
 
 
 def _encode(value: Any) -> Any:
-    if type(value) in _OF_JSON:
+    if type(value) in _JSON_TYPES:
         return value
     match value:
         case list():
@@ -59,7 +59,7 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(tagged: dict[str, Any]) -> Any:
-    """Return the value of an object of JSON, whose content is decoded already."""
+    """Return the value that a JSON object stands for; its content is already decoded."""
     ((kind, content),) = tagged.items()
     match kind:
         case "tuple":

@@ -60,6 +60,6 @@ class _Lines(Progress):
         if due or now - when > LINE_SECONDS:
             self._printed[task_id] = (now, task.completed)
             passed = f"{int(task.elapsed or 0) // 60}:{int(task.elapsed or 0) % 60:02}"
-            # Runs that are being played count in part.
+            # An unfinished run counts by the share of its rounds that were played.
             done_now = f"{task.completed:.1f}".removesuffix(".0")
             self.console.print(f"{task.description}: {done_now} of {task.total:.0f} after {passed} min")

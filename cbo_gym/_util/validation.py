@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 # Largest number of errors in one message.
 MAX_ERRORS = 10
-# Number of characters of the input in a message.
+# Largest number of characters of the input in a message.
 MAX_INPUT = 300
 
 
 class StrictModel(BaseModel):
-    """A part of a file; unknown keys are errors."""
+    """Model of a file or of a part of it; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,7 +59,7 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
     path, known = _path_and_fields(error["loc"], model)
     location = ".".join(map(str, path)) or "(the entry)"
     given = f", given {_shorten(repr(error['input']))}"
-    # The input is the whole mapping.
+    # The input of a missing field is the whole mapping, which is not shown.
     if error["type"] == "missing":
         return path, f"field {location}: {error['msg']}"
     if error["type"] == "extra_forbidden":

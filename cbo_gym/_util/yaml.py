@@ -12,7 +12,7 @@ import yaml
 from cbo_gym.errors import ArgumentError
 
 MAX_BYTES = 500_000
-# Keys and values, lists and mappings included. Each alias counts as a copy of its target.
+# Number of keys and values, lists and mappings included. Each alias counts as a copy of its target.
 MAX_NODES = 30_000
 MAX_DEPTH = 50
 # Part of the error message of a YAML parser that has its own limit of depth.

@@ -10,7 +10,7 @@ Array = np.ndarray
 
 
 def non_dominated(vectors: Array) -> Array:
-    """Return which vectors no other dominates, boolean, shape ``(n,)``; of equal vectors the first.
+    """Mark the vectors that no other vector dominates, boolean, shape ``(n,)``; of equal vectors only the first.
 
     A vector dominates another if no coordinate is smaller and one is larger.
     """
@@ -23,7 +23,7 @@ def non_dominated(vectors: Array) -> Array:
 
 
 def _non_dominated_in_order(ordered: Array) -> Array:
-    """Return which of vectors in descending lexicographic order no earlier vector dominates or equals."""
+    """Mark the vectors that no earlier vector dominates or equals; their order is descending and lexicographic."""
     count, m = ordered.shape
     if m <= 2 or count < 2:
         best = np.maximum.accumulate(ordered[:, -1])

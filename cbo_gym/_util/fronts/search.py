@@ -20,7 +20,7 @@ PATIENCE = 20
 ALONE = 40
 #: Largest number of coordinates redrawn on average.
 MAX_REDRAWN = 3
-#: Largest distance of a combination of two points beyond them, as a share of their distance.
+#: How far a combination of two points may lie beyond either point, as a share of their distance.
 BEYOND = 0.25
 #: Share of children that move to another box.
 SWITCHED = 0.1
@@ -31,7 +31,7 @@ class ParetoSet(NamedTuple):
 
     Attributes:
         box: index of each point's box, shape ``(n,)``.
-        points: coordinates in [0, 1], shape ``(n, coordinates)``; those that the box lacks are meaningless.
+        points: coordinates in [0, 1], shape ``(n, coordinates)``; coordinates that the box lacks are meaningless.
         vectors: values of the functions, shape ``(n, m)``.
     """
 
@@ -54,13 +54,13 @@ def search_pareto_set(
     size: int = 400,
     gain: float = 1e-4,
 ) -> ParetoSet:
-    """Search boxes for points whose vectors no other point dominates, by an evolution with an archive.
+    """Search boxes for points whose vectors no other point dominates, by an evolutionary search with an archive.
 
     Each box is first searched alone, so that no box is lost because its random points are all dominated, then all
     together. Each generation makes children of archived points. Half are a point moved in some coordinates, by steps of
     many sizes. A quarter combine two points: between them or a little beyond, which fills gaps in the front, or with
     each coordinate from one of them. A quarter have up to three coordinates redrawn, which leads from one local front
-    to another. A tenth of all move to another box, with the coordinates that they have.
+    to another. A tenth of all children move to another box and keep their coordinates.
 
     Args:
         functions: a function per box, from its coordinates in [0, 1], shape ``(n, size of the box)``, to vectors of
@@ -82,10 +82,10 @@ def search_pareto_set(
             sets.append(ParetoSet(box[box == index], rows, functions[index](rows[:, columns[index]])))
         return _join(sets)
 
-    def evolve(archive: ParetoSet, among: Array, max_generations: int, count: int) -> ParetoSet:
+    def evolve(archive: ParetoSet, allowed: Array, max_generations: int, count: int) -> ParetoSet:
         reference, reached = archive.vectors.min(axis=0) - np.ptp(archive.vectors, axis=0), 0.0
         for generation in range(max_generations):
-            box, points = _children(archive, among, count, rng)
+            box, points = _children(archive, allowed, count, rng)
             archive = _best(_join([archive, evaluate_points(box, points)]), size)
             if generation % PATIENCE == PATIENCE - 1:
                 before, reached = reached, hypervolume(archive.vectors, reference)

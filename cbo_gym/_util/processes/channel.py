@@ -54,7 +54,7 @@ class Channel:
 
     @classmethod
     def to_caller(cls) -> Channel:
-        """Return the channel to the caller of this process, which is a worker's.
+        """Return the channel from the process of a worker, which is this process, to its caller.
 
         From now on, the process prints to the error stream, and its standard input is empty.
         """

@@ -18,14 +18,14 @@ from cbo_gym.errors import abridge, message_of
 
 
 class _CurrentCall:
-    """The call that this process makes: its number, and the channel to the caller. There is one at a time."""
+    """Number of the one call that this process is making, and the channel to the caller."""
 
     channel: Channel
     number: int
 
 
 def serve(listening: bool) -> None:
-    """Make the calls of the caller until it dies.
+    """Receive and make calls until the caller dies.
 
     Args:
         listening: Whether a thread notices during a call that the caller has died.
@@ -51,7 +51,7 @@ def _listen(channel: Channel, waiting: SimpleQueue[tuple[int, bytes]]) -> None:
     with suppress(GarbledError):
         while (message := channel.receive()) is not None:
             waiting.put(message)
-    # The caller is gone, or someone else wrote to the pipe: end the call, and all that it started.
+    # The caller is gone, or another process wrote to the pipe: end the call and all processes that it started.
     if os.name == "posix":
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

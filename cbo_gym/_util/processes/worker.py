@@ -52,8 +52,8 @@ WATCH_SECONDS = 0.05
 # Seconds that a process has to exit after its streams have ended; then it is killed.
 PATIENCE = 5.0
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-# SIGINT goes to all processes of a terminal, but only the parent decides how a sweep ends. The call of prctl is that of
-# channel.guard_process: other processes cannot open this one. It comes first, because the import takes a while.
+# SIGINT goes to all processes of a terminal, but only the parent decides how a sweep ends. The call of prctl does what
+# channel.guard_process does, already before the import, which takes a while.
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
@@ -275,7 +275,7 @@ class _Process:
 
 
 def _read(answer: bytes) -> tuple[str, Any]:
-    """Return the kind and the content of an answer; that of an error is a RaisedError."""
+    """Return the kind and the content of an answer; the content of a failed call is a RaisedError."""
     try:
         kind, content = read_plain(answer)
         return str(kind), RaisedError(*map(str, content)) if str(kind) == FAILED else content
