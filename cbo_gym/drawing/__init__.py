@@ -1,6 +1,6 @@
 """Pictures of diagrams: layout, and drawing by Matplotlib, which is imported for the first picture.
 
-It imports nothing of systems and environments, so that diagrams themselves can be plotted.
+It does not import systems or environments, because the module of diagrams imports it.
 """
 
 from cbo_gym._util.lazy import attach_stub

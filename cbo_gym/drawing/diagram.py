@@ -27,7 +27,7 @@ NAME_ROW, VALUE_ROW, LINE_ROW, PADDING = 0.21, 0.19, 0.18, 0.05  # inches
 NAME_SIZE, VALUE_SIZE, LINE_SIZE = 10.0, 9.5, 8.5  # points
 TITLE_SIZE, SUBTITLE_SIZE, KEY_SIZE = 12.0, 10.0, 8.0
 WIDEST_VALUE = "-1.234e+05"
-#: Enough for the rewards of any round, so that all pictures of an experiment have one size.
+#: Inches that the rewards of any round need, so that all pictures of an experiment have the same size.
 SUBTITLE_WIDTH = 5.0
 DASHES = (0, (4, 2.5))
 
@@ -69,9 +69,9 @@ class Picture:
 
     Args:
         diagram: the diagram.
-        boxes: boxes by node; a node without one shows its name alone.
+        boxes: boxes by node; a node without an entry shows its name alone.
         title: a line above the diagram, in bold, and optionally a second one.
-        key: colours of boxes and their meaning, below the diagram; that of confounding is added.
+        key: colours of boxes and their meaning, below the diagram; an entry for confounding is added.
 
     Attributes:
         figure: figure of Matplotlib.
@@ -95,7 +95,7 @@ class Picture:
             self._key.append(({"color": CONFOUNDING, "linestyle": DASHES}, "confounded"))
         self.boxes = {name: (boxes or {}).get(name, Box()) for name in diagram.nodes}
         self.sheet = sheet_for(diagram, self._sizes())
-        # Whole, even numbers of pixels: video encoders ask for them.
+        # Even numbers of pixels, which video encoders require.
         height = self.sheet.above + self.sheet.below
         size = 2 * np.ceil(0.5 * DPI * self.sheet.width) / DPI, 2 * np.ceil(0.5 * DPI * height) / DPI
         self.figure: Figure = Figure(figsize=size, dpi=DPI, facecolor=PLAIN)

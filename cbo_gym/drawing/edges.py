@@ -21,7 +21,7 @@ def curve_of(sheet: Layers, edge: Edge) -> list[Point]:
 
 
 def crowds(layout: Layout) -> dict[Edge, int]:
-    """Return for each directed edge the number of edges that leave its tail times that of edges that enter its head."""
+    """Return for each directed edge the number of edges that leave its tail times the number that enter its head."""
     directed = [edge for edge in layout.routes if not edge[2]]
     leaving, arriving = (Counter(edge[end] for edge in directed) for end in (0, 1))
     return {edge: leaving[edge[0]] * arriving[edge[1]] for edge in directed}

@@ -127,5 +127,5 @@ def _heights(
         fitted = isotonic_regression(np.array(wanted) - offset).x + offset
         height.update(zip(layer, fitted.tolist(), strict=True))
     middle = 0.5 * (min(height.values()) + max(height.values()))
-    # The first of a layer is on top.
+    # The first slot of a layer is on top.
     return {slot: middle - value for slot, value in height.items()}

@@ -1,4 +1,4 @@
-"""Sheets: positions of the boxes of a diagram's nodes in a picture, and its size, in inches."""
+"""Sheets: size of a diagram's picture, and positions of the nodes' boxes in it, in inches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sizes:
         box: width and height of every node's box in a picture that is not crowded.
         head: height of the title.
         foot: height of the key.
-        least: width of title and key.
+        least: smallest width of the picture, which title and key need.
     """
 
     box: tuple[float, float]
@@ -37,7 +37,7 @@ class Sheet:
     """Measures of a picture; the middle of the diagram is at the height 0.
 
     Attributes:
-        scale: factor of boxes and fonts, at most 1; crowded pictures have smaller ones.
+        scale: factor of boxes and fonts; below 1 in crowded pictures.
         box_width, box_height: size of every node's box.
         width: width of the picture.
         above, below: heights of the picture above the diagram's middle, title included, and below it, key included.
@@ -86,7 +86,7 @@ class Layers(Sheet):
 
     @cached_property
     def arrivals(self) -> dict[Slot, list[Slot]]:
-        """For each head the slots from which curves arrive, the lowest first; arcs have none."""
+        """Head -> slots from which curves arrive, the lowest first; arcs are left out."""
         slots: defaultdict[Slot, set[Slot]] = defaultdict(set)
         for (_, head, bidirected), route in self.layout.routes.items():
             if not (bidirected and len(route) == 2):

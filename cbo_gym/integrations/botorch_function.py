@@ -22,7 +22,7 @@ class CausalTestFunction(SyntheticTestFunction):
 
     ``function(X)`` plays a round for each point, each with new noise, and ``function(X, noise=False)`` or
     ``evaluate_true(X)`` gives E[Y | action], as the evaluator computes it: exactly, or by quasi-Monte Carlo. Points
-    have shape ``batch_shape x dim`` and values ``batch_shape``; these carry no gradient. Noise comes from the seed
+    have shape ``batch_shape x dim`` and values ``batch_shape``. Values have no gradient. Noise comes from the seed
     rather than from torch's global stream, and may enter anywhere in the system, so there is no ``noise_std``.
 
     Args:

@@ -1,4 +1,4 @@
-"""Environments by id, or from existing ones."""
+"""Open environments by their ids, or unwrap existing environments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cbo_gym.modes.base.dynamics import Dynamics
 
 
 def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
-    """Return the environment of an id or a Spec with more ``parameters``, or an existing environment unwrapped.
+    """Make the environment of an id or a Spec with ``parameters`` added, or unwrap an existing environment.
 
     Raises:
         ArgumentTypeError: if it has another type.

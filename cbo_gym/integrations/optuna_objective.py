@@ -24,9 +24,9 @@ POINT = "point"
 def suggest(codec: Codec, trial: Any) -> Action:
     """Suggest the action of a trial, whose parameters have the system's names and native units.
 
-    A box has a number for each of its coordinates. A cell has two, ``"a0, one end"`` and ``"a0, other end"``; a target
-    set is the word ``"set"``, and the values of the variables in it; an arm is that word alone; a base arm is True or
-    False by its name; if there are more than the limit, the first ones count.
+    A coordinate of a box is a number; a coordinate of a cell is two, ``"a0, one end"`` and ``"a0, other end"``. The
+    parameter ``"set"`` chooses an arm, or a target set whose variables have parameters too. A base arm is True or
+    False under its name; if more than the limit are True, the first base arms count.
     """
     return codec.to_action(
         np.array([_unit(codec, index, trial, name) for index, name in enumerate(codec.domains.names)])
@@ -83,7 +83,7 @@ class OptunaObjective:
     """Objective that plays a round for a trial and returns its reward.
 
     The trial's parameters are those of the system by name, in native units, see :func:`suggest`; the action is
-    the trial's user attribute ``action``, in words. For one thread.
+    the trial's user attribute ``action``, in words. Use it in one thread.
 
     Args:
         env: environment id, also with parameters, or an environment, which is reset.
@@ -124,7 +124,7 @@ class OptunaObjective:
             ArgumentError: if no trial has ended.
             MissingExtraError: without the extra ``agents``.
         """
-        # Imported here, because a study need not ask for it.
+        # Imported here, because a study need not ask for a recommendation.
         from cbo_gym.agents.gp.model import GaussianProcess
 
         ended = [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]

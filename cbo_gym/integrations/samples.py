@@ -90,7 +90,7 @@ def _system_of_action(
 
 
 def _values(dynamics: Dynamics, name: str, value: Floats, n: int) -> Floats:
-    """Return the values that ``do`` sets a variable to: a number, or one for each of ``n`` samples."""
+    """Return the values that ``do`` sets a variable to: one number, or an array of ``n`` numbers."""
     *settable, reward = dynamics.scm.nodes
     if name not in settable:
         hint = ", which is the reward" if name == reward else did_you_mean(name, settable)
