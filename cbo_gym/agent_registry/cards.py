@@ -108,7 +108,7 @@ def card_of(data: Mapping[str, Any]) -> AgentCard:
 
 
 def _meanings(factory: Any) -> dict[str, str]:
-    """Parameter -> meaning; a class inherits the meanings that its docstring lacks."""
+    """Return parameter -> meaning; a class inherits the meanings that its docstring lacks."""
     meanings: dict[str, str] = {}
     for documented in reversed(factory.__mro__ if isinstance(factory, type) else [factory]):
         meanings |= _arguments(documented.__doc__)

@@ -154,7 +154,7 @@ def agent_of(source: Any) -> Any:
 
 
 def _hints(factory: Any, names: Iterable[str]) -> str:
-    """Suggest the closest parameters of ``factory`` for those of ``names`` that it does not have."""
+    """Suggest the closest parameter of ``factory`` for each of ``names`` that it lacks."""
     try:
         known = inspect.signature(factory).parameters
     except (TypeError, ValueError):

@@ -70,7 +70,7 @@ def env_parameter_types(entry: EnvEntry) -> ParameterTypes:
 def guarded_cells() -> Callable[[Spec, int, int, str], Cell]:
     """Return a function like :func:`cell_of` for environments that an untrusted file names.
 
-    It makes each environment in a process with limits of time and memory, once for all seeds.
+    The function makes each environment once for all seeds, in a process with limits of time and memory.
     """
     worker = Worker(MAKING)
 

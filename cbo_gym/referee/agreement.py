@@ -2,7 +2,7 @@
 
 Another processor sums in another order, and a method that searches turns last digits into other actions. So groups
 of runs are compared, not single ones: one agent on one environment, or on the instances of a random family. Two tests
-compare the scores of play and of the last recommendation; each rejects at most its level of honest groups:
+compare the scores of play and of the last recommendation; each rejects an honest group at most at its level:
 
 * *paired*: under the null hypothesis, the stored and the replayed score of a seed can be swapped; the mean difference
   is compared with those under all swaps. It is powerful if the seed explains much of the score. With n pairs no p value
@@ -35,9 +35,9 @@ from cbo_gym.referee.referee import scores
 from cbo_gym.referee.replay import Replay, sample_of
 
 LEVEL = 0.01
-# Replays of a group that can be compared, and that a sample takes of one group.
+# Least number of replays with which a group is compared, and largest number of its runs in a sample.
 MIN_REPLAYS, MAX_REPLAYS = 5, 12
-# Random rearrangements, if there are more.
+# Number of random rearrangements, if there are too many to try all.
 DRAWS = 20_000
 GroupVerdict = Literal["identical", "agrees", "differs", "too few", "skipped"]
 Group = tuple[str, str, int, int]
@@ -50,7 +50,7 @@ class Agreement:
     Attributes:
         agent, env, horizon: Labels and number of rounds of the group; the label of a random family names no instance.
         replays: Replays of its runs.
-        verdict: ``"identical"`` if all are; ``"agrees"`` if their rounds or the distributions of their scores agree;
+        verdict: ``"identical"`` if all replays are; ``"agrees"`` if rounds or the distributions of scores agree;
             ``"differs"`` if not, or if a run that must be identical is not; ``"too few"``; ``"skipped"`` if a run
             cannot be played here.
         why: Reason for the verdict; empty if identical.
@@ -69,7 +69,7 @@ class Agreement:
 def sample_to_compare(runs: Sequence[Run], count: int, seed: int, same: Callable[[Run], bool]) -> list[Run]:
     """Return a sample of finished runs: random ones if all must be identical when replayed, else whole groups.
 
-    Groups that are too small to be compared are left out, unless there are no others, or so few runs are wanted.
+    Groups that are too small to be compared are left out, unless there are no others, or ``count`` is that small.
 
     Args:
         runs: Published runs.
@@ -97,7 +97,7 @@ def agreements(replays: Iterable[Replay], stored: Sequence[Run]) -> list[Agreeme
 
     Args:
         replays: Replays of runs of one or several groups.
-        stored: All published runs, those of these groups among them.
+        stored: All published runs, including the other runs of these groups.
     """
     by_group: dict[Group, list[Replay]] = {}
     for replay in replays:
@@ -129,7 +129,7 @@ def p_value_of(stored: np.ndarray, replayed: np.ndarray, others: np.ndarray) -> 
 
 
 def min_p_value(replays: int, stored: int) -> float:
-    """Return the smallest possible p value of so many replays of a group of so many stored runs."""
+    """Return the smallest possible p value for these numbers of replays and of stored runs."""
     return 2 * min(2.0 ** (1 - replays), 2 / math.comb(replays + stored, replays))
 
 
@@ -194,14 +194,14 @@ def _swaps(count: int) -> tuple[np.ndarray, bool]:
 
 
 @lru_cache(maxsize=4)
-def _divisions(count: int, every: int) -> tuple[np.ndarray, bool]:
-    """Return indicators of the first group, shape ``(divisions, every)``, and whether these are all divisions."""
-    exact = math.comb(every, count) <= DRAWS
+def _divisions(count: int, total: int) -> tuple[np.ndarray, bool]:
+    """Return indicators of the first group, shape ``(divisions, total)``, and whether these are all divisions."""
+    exact = math.comb(total, count) <= DRAWS
     if exact:
-        indices = np.array(list(combinations(range(every), count)))
+        indices = np.array(list(combinations(range(total), count)))
     else:
-        indices = np.argsort(np.random.default_rng(0).random((DRAWS, every)), axis=1)[:, :count]
-    shares = np.zeros((len(indices), every))
+        indices = np.argsort(np.random.default_rng(0).random((DRAWS, total)), axis=1)[:, :count]
+    shares = np.zeros((len(indices), total))
     np.put_along_axis(shares, indices, 1.0, axis=1)
     return shares, exact
 

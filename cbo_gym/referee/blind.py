@@ -3,7 +3,7 @@
 A referee keeps secret words. The instance that is played (see :mod:`cbo_gym.problems.variations.instance`), the noise,
 the initial data and the agent's seed follow from these words, the environment and the seed. So all agents that are
 played with the same words meet the same instances, which are unpredictable without the words. A run stores the secret
-of its own cell, from which no other follows, so that it can be played again.
+of its own cell, which reveals no other cell's secret, so that the run can be played again.
 """
 
 from __future__ import annotations

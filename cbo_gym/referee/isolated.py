@@ -87,11 +87,11 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
     return card_of(fields)
 
 
-def _begin(task: str, seconds: float, name: str, argument: str | bytes) -> tuple[Worker, Any]:
+def _begin(attempt: str, seconds: float, name: str, argument: str | bytes) -> tuple[Worker, Any]:
     """Start a worker and call it; return the worker and its answer, or end its process if the call fails.
 
     Raises:
-        ArgumentError: if the task cannot be done; the message gives the reason.
+        ArgumentError: if the call fails; the message names the attempt and the reason.
     """
     worker = Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"}, listening=False)
     try:
@@ -104,7 +104,7 @@ def _begin(task: str, seconds: float, name: str, argument: str | bytes) -> tuple
         if isinstance(error, ArgumentError):
             raise ArgumentError(str(error)) from error
         why = f"it took longer than {seconds:g} s" if isinstance(error.__cause__, LateError) else error
-        raise ArgumentError(f"cannot {task}: {why}") from error
+        raise ArgumentError(f"cannot {attempt}: {why}") from error
 
 
 def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> Any:

@@ -1,7 +1,7 @@
 """The calls by which a third-party agent plays in a separate process.
 
-It receives tasks, observations and rewards. Its process never holds an environment, an oracle or the seed of a run's
-noise.
+The agent receives tasks, observations and rewards. Its process never holds an environment, an oracle or the seed of a
+run's noise.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Player:
         return self._description({getattr(factory, "__module__", "builtins")}, modes_of(factory))
 
     def take(self, packed: bytes) -> Description:
-        """Unpickle the agent; otherwise as :meth:`make`."""
+        """Unpickle the agent; return what :meth:`make` returns."""
         self._agent = agent_of(cloudpickle.loads(packed))
         return self._description(set(), modes_of(self._agent))
 

@@ -32,7 +32,7 @@ SCORING = Limits(time_limit=3600)
 CHEAP_SECONDS = 600.0
 # The agent that is also played blind, for comparison.
 RANDOM = Spec("Random")
-# Losses of score that are not chance, over all environments and on one, with the confidence required.
+# Largest tolerated loss of score and confidence required, over all environments and on one environment.
 OVERALL_LOSS, ENVIRONMENT_LOSS = (0.1, 0.99), (0.2, 0.999)
 # Number of runs that diverge, and confidence required, to say that submitted scores are too high.
 MIN_DIVERGED, GAIN_CONFIDENCE = 5, 0.995
@@ -185,23 +185,23 @@ def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
         if len(blind) < len(played.runs):
             yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
             continue
-        for what, before, now in zip(SCORES, submitted.T, blind.T, strict=True):
+        for name, before, now in zip(SCORES, submitted.T, blind.T, strict=True):
             if min_loss(before, now, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
                 means = f"{before.mean():.2f} as submitted and {now.mean():.2f} blind"
-                yield f"{played.env}: its score of {what} is {means}"
-    for what, lost in zip(SCORES, np.transpose(losses), strict=False):
+                yield f"{played.env}: its score of {name} is {means}"
+    for name, lost in zip(SCORES, np.transpose(losses), strict=False):
         if len(lost) > 1 and _min_mean(lost, OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
-            yield f"over all environments its score of {what} is {lost.mean():.2f} lower blind than as submitted"
+            yield f"over all environments its score of {name} is {lost.mean():.2f} lower blind than as submitted"
 
 
 def gains(played: Sequence[Replay]) -> Iterator[str]:
-    """Yield a message for each score that is higher, beyond chance, as submitted than in replays that diverge."""
+    """Yield a message for each submitted score that exceeds, beyond chance, that of replays that diverge."""
     diverged_gains = [replay.gain for replay in played if replay.verdict == "diverges"]
-    for what, more in zip(SCORES, np.transpose(diverged_gains), strict=False):
-        if len(more) >= MIN_DIVERGED and _min_mean(more, GAIN_CONFIDENCE) > 0.0:
+    for name, gain in zip(SCORES, np.transpose(diverged_gains), strict=False):
+        if len(gain) >= MIN_DIVERGED and _min_mean(gain, GAIN_CONFIDENCE) > 0.0:
             yield (
-                f"{len(more)} runs diverge from what their agent plays here, and their submitted score of {what} "
-                f"is {more.mean():.2g} higher on average, which is not chance"
+                f"{len(gain)} runs diverge from what their agent plays here, and their submitted score of {name} "
+                f"is {gain.mean():.2g} higher on average, which is not chance"
             )
 
 

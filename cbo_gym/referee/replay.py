@@ -1,8 +1,8 @@
-"""Published runs played again: the stored curves must come out.
+"""Replays of published runs, which must give the stored curves.
 
 With the same libraries, threads and machine every curve must be the same, bit for bit in the precision of the store.
 Elsewhere floating-point sums differ in their last digits, which a method that searches may turn into another action.
-So there curves must agree to :data:`ROUND_TOLERANCE` in every round; or, if the runs diverge, the scores of play and of
+There, curves must agree to :data:`ROUND_TOLERANCE` in every round; or, if the runs diverge, the scores of play and of
 the last recommendation must agree to :data:`SCORE_TOLERANCE`. Both are in units of the score: 1 is from random play to
 the optimum. See :mod:`cbo_gym.referee.agreement` for the comparison of groups of runs that diverge.
 """

@@ -1,4 +1,4 @@
-"""What an isolated agent receives: pickles of a closed list of classes, each object made again from its arguments.
+"""Pickles for an isolated agent: objects of a closed list of classes, each made again from its arguments.
 
 So nothing else that an object holds, such as a cached value or the generator of a space, leads to an environment.
 """
@@ -53,7 +53,7 @@ _VALUES = (np.ndarray, tasks.Round)
 
 
 def pack(value: Any) -> bytes:
-    """Pickle what is sent to an isolated agent; the known composition of a task step by step.
+    """Pickle a value for an isolated agent; the known composition of a task is sent as its traced steps.
 
     Raises:
         ArgumentError: if the value contains an object of another class, or a function.

@@ -106,7 +106,7 @@ def read_card(path: Path) -> Card:
     """Read a card from a YAML file.
 
     Raises:
-        ArgumentError: if it cannot be read, a field is missing, or one is not known.
+        ArgumentError: if the file cannot be read, or a field is missing or unknown.
     """
     try:
         return Card.model_validate(read_yaml(path))
@@ -155,7 +155,7 @@ def check_submission(
         return Checked(contents, tuple(runs), tuple(problems), tuple(remarks), ())
     on_start("recomputed", len(finished))
     problems += [
-        f"{describe_run(run)}: {what}" for run, differing in rescore_runs(finished, on_run=on_run) for what in differing
+        f"{describe_run(run)}: {message}" for run, faults in rescore_runs(finished, on_run=on_run) for message in faults
     ]
     try:
         for agent in sorted({run.agent for run in runs}):
