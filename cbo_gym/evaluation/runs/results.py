@@ -20,7 +20,7 @@ from packaging.version import Version
 from pydantic import ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
-from cbo_gym._util.arguments import require_word
+from cbo_gym._util.arguments import MAX_SEED, require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
@@ -35,8 +35,6 @@ CURVES = "_curves"
 # nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB. Lengths are in characters.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_ROUNDS = 1_000_000
-# The largest value of a column of integers.
-MAX_SEED = 2**63 - 1
 MAX_METADATA_LENGTH = 4 * 2**20
 MAX_LABEL_LENGTH = 10_000
 MAX_REASON_LENGTH = 300
@@ -226,7 +224,7 @@ class Run:
 
     @property
     def columns(self) -> Collection[str]:
-        """Columns of the table, which is not computed for them."""
+        """Names of the table's columns, without computing the table."""
         curves = vars(self).get(CURVES)
         return self.table.columns if curves is None else curves.columns
 
@@ -368,7 +366,7 @@ def seal_table(table: pl.DataFrame, metadata: Mapping[str, Any], **options: Any)
 
 
 def as_json(value: object) -> str:
-    """Return a field of a run, or several, as a file has them."""
+    """Return one or several fields of a run as JSON."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -471,9 +469,9 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     """Return the run with stored fields.
 
     Raises:
-        KeyError, TypeError, ValueError, OverflowError: if one is missing or wrong.
+        KeyError, TypeError, ValueError, OverflowError: if a field is missing or wrong.
     """
-    # Raises, as the next two do.
+    # The next three calls raise for an invalid value.
     Version(stored["version"])
     Mode(stored["mode"])
     datetime.fromisoformat(stored["date"])
@@ -506,7 +504,7 @@ def require_intact(path: Path, content: bytes) -> None:
     """Check that the content of a file has the checksum that :func:`seal_table` gave it.
 
     Raises:
-        ArgumentError: if it has another, or none.
+        ArgumentError: if the checksum is wrong or missing.
     """
     matches = list(islice(CHECKSUM.finditer(content), 2))
     if len(matches) != 1:
