@@ -1,7 +1,7 @@
 """Claims about two methods, judged by runs: which regret is the smaller, seed by seed.
 
 The statement of a claim, its number of pairs and its margin are written in ``claims/data`` before its runs are made. A
-verdict takes the first so many pairs and no more, whatever else has been played.
+verdict uses the first pairs of runs up to this number, even if more have been played.
 """
 
 import re
@@ -34,11 +34,11 @@ SEED = "seed="  # before a ``*`` that counts units; other ``*`` are settings, ov
 
 
 class Rules(StrictModel):
-    """How a paper's claims are judged, unless the claims have other rules.
+    """Rules by which a paper's claims are judged, unless a claim has rules of its own.
 
     Attributes:
-        pairs: of runs that judge; at least 10.
-        margin: the largest difference without importance, as a share of the gap between optimum and random action.
+        pairs: number of pairs of runs that a verdict uses; at least 10.
+        margin: the largest negligible difference, as a share of the gap between optimum and random action.
     """
 
     pairs: Pairs = LEAST_PAIRS
@@ -53,11 +53,11 @@ class Comparison(StrictModel):
         envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
             judged together: instances of a random family are units as seeds are, settings are averaged.
         kind: whether the method is ``better``, at least ``as good``, or ``equivalent``.
-        first_look: pairs after which it is looked at once before; None for a single look.
-        worse_env: the environment of the other method, for all of ``envs``, if agents know other facts of the same
-            system there; empty for these themselves. Of two patterns environments are paired if ``*`` matches the same.
-        by: the regret that is the smaller.
-        after: rounds; None for the last.
+        first_look: number of pairs at an earlier look; None for a single look.
+        worse_env: the environment of the other method, if it knows other facts of the same system than in ``envs``;
+            empty for ``envs``. Environments of two patterns are paired if ``*`` matches the same string.
+        by: the regret that is compared.
+        after: number of rounds after which it is compared; None for all.
     """
 
     better: NonEmptyString
@@ -88,13 +88,13 @@ class Claim(Comparison):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The judgement of runs on a statement.
+    """The judgement of a statement by runs.
 
     Attributes:
-        by: the regret that judges.
+        by: the regret that is compared.
         verdict: ``"open"`` also with too few pairs, ``"not run"`` without any.
-        p_value: the least level at which there is a verdict.
-        corrected: the verdict if all claims of the paper are to be right together, see :func:`correct_together`.
+        p_value: the smallest level at which there is a verdict.
+        corrected: the verdict after correction for all claims of the paper, see :func:`correct_together`.
         pairs: number of pairs that were used.
         rounds: number of rounds after which runs are compared: fewer than the claim's if the runs have fewer; 0 if not
             run.
@@ -115,8 +115,8 @@ class Judgement(Judged):
     Attributes:
         claim: the claim.
         env: one of its environments or patterns.
-        difference: of the regrets, of ``worse`` minus ``better``, as a share of the gap between the optimum and a
-            random action: its mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
+        difference: the regret of ``worse`` minus that of ``better``, as a share of the gap between the optimum and a
+            random action, mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
         low, high: ends of its interval.
     """
 
@@ -133,7 +133,7 @@ class Dominance(Judged):
 
     Attributes:
         agents: the compared agents, each with each.
-        envs: their environments; pairs and rounds are those of the comparison with fewest.
+        envs: their environments; pairs and rounds are those of the comparison with the fewest pairs.
     """
 
     agents: tuple[str, ...]
@@ -144,9 +144,9 @@ JudgedT = TypeVar("JudgedT", bound=Judged)
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
-    """One judgement for each of a claim's environments and patterns, by the longest runs that both methods have.
+    """Judge a claim on each of its environments and patterns, by the longest runs that both methods have.
 
-    Unverified runs judge nothing.
+    Unverified runs are left out.
 
     Raises:
         ArgumentError: if a run has no recommendation after the rounds of a claim by ``simple_regret``.
@@ -165,7 +165,7 @@ def correct_together(judged: Sequence[JudgedT]) -> list[JudgedT]:
 
 
 def _adjust_levels(judged: Sequence[Judged]) -> list[float]:
-    """Return the least level at which each has a verdict if all that were run are to be right; 0 if not run."""
+    """Return the smallest level at which each has a verdict, corrected for all that were run; 0 if not run."""
     adjusted = iter(holm([judgement.p_value for judgement in judged if judgement.pairs]))
     return [next(adjusted) if judgement.pairs else 0.0 for judgement in judged]
 
@@ -173,7 +173,7 @@ def _adjust_levels(judged: Sequence[Judged]) -> list[float]:
 def none_dominates(
     agents: Sequence[str], envs: Sequence[str], by: Regret, rules: Rules, runs: Sequence[Run]
 ) -> Dominance:
-    """Return whether no method is better than every other one on every environment.
+    """Judge whether no method is better than every other method on every environment.
 
     The claim is refuted by a method that is better on all of them, and confirmed if each method is worse than another
     somewhere, all comparisons corrected together; without any pair it is not run.
@@ -183,7 +183,7 @@ def none_dominates(
         for first, second in combinations(agents, 2)
         for judgement in judge(Claim(better=first, worse=second, envs=list(envs), rules=rules, by=by), runs)
     ]
-    levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent and verdict -> of its comparisons
+    levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent, verdict -> levels
     for judgement, level in zip(judged, _adjust_levels(judged), strict=True):
         levels_of[judgement.claim.better, judgement.verdict].append(level)
         levels_of[judgement.claim.worse, REVERSED.get(judgement.verdict, judgement.verdict)].append(level)
@@ -203,8 +203,8 @@ def none_dominates(
 def _runs_of(runs: Iterable[Run], agent: str, env: str) -> dict[RunKey, Run]:
     """Return an agent's runs on an environment or pattern."""
     fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
-    own = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
-    return {(run.horizon, run.seed, match.groups()): run for run, match in own if match}
+    matches = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
+    return {(run.horizon, run.seed, match.groups()): run for run, match in matches if match}
 
 
 def _judge_env(claim: Claim, env: str, runs: Sequence[Run]) -> Judgement:
@@ -245,7 +245,7 @@ def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]
 
 
 def _p_value(claim: Claim, differences: np.ndarray) -> float:
-    """Over all looks that have been taken: the least, as each has its share of the level."""
+    """Return the smallest p-value of the looks taken, each divided by the look's share of the level."""
     shares = np.array(levels(claim.looks)) / sum(levels(claim.looks))
     taken = [
         p_value(differences[:look], claim.kind, claim.rules.margin) / share
@@ -258,7 +258,7 @@ def _p_value(claim: Claim, differences: np.ndarray) -> float:
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
     """Return the claim's regret of a run, as a share of the gap between the optimum and a random action.
 
-    The difference of G_t from 1 is of the whole run, and needs no unit.
+    ``missing_gap_over_time`` is 1 - G_t of the whole run, without a unit.
     """
     if claim.by == "missing_gap_over_time":
         return 1.0 - mean_slice_gap(run)

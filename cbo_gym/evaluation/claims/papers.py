@@ -66,7 +66,7 @@ class Exhibit(StrictModel):
         theirs: printed numbers, agent -> one for each column of our table.
         claims: claims about it.
         chosen: whether it also shows the choices, on its one environment.
-        none_dominates: that no method is the best on all of the environments, by this regret.
+        none_dominates: regret by which no method is the best on all of the environments; None without this claim.
         drawn: a picture in ``docs/pictures``, if it shows more than runs store.
         drawn_by: the command that draws it.
     """
@@ -98,15 +98,15 @@ class Paper(StrictModel):
     """The contents of a paper's page.
 
     Attributes:
-        suite: of ``suites.yaml``, whose name the page has.
+        suite: name of the paper's suite in ``suites.yaml``, and of the page.
         short: the method and the authors, as navigation names the paper.
-        title, authors, link: of the paper.
+        title, authors, link: title, authors and address of the paper.
         setting: the paper's experiments, and the differences of ours.
-        rounds, seeds: of the paper.
-        rules: how its claims are judged.
-        verbatim: label of an agent -> label with the paper's parameters, if our defaults are others; variants of the
-            agent have these too, unless they set them. The paper's claims are judged on the latter, and a second
-            time, as claims of ours, on the defaults.
+        rounds, seeds: numbers of rounds and seeds in the paper.
+        rules: rules by which its claims are judged.
+        verbatim: name of an agent -> label with the paper's parameters, if our defaults are others; variants of the
+            agent have these too, unless their labels set them. The paper's claims are judged with these parameters,
+            and a second time, as claims of ours, with the defaults.
         agents: labels whose departures the page lists.
         exhibits: in the paper's order.
     """
@@ -163,12 +163,12 @@ def _with_verbatim(paper: Paper) -> Paper:
     for exhibit in paper.exhibits:
         own = exhibit.verbatim or paper.verbatim
         claims = [claim for entry in exhibit.claims for claim in _on_both(entry, own)]
-        agents = list(dict.fromkeys(label for agent in exhibit.agents for label in (agent, _own(agent, own))))
+        agents = list(dict.fromkeys(label for agent in exhibit.agents for label in (agent, _as_in_paper(agent, own))))
         exhibits.append(exhibit.model_copy(update={"agents": agents, "claims": claims}))
     return paper.model_copy(update={"exhibits": exhibits})
 
 
-def _own(agent: str, verbatim: Mapping[str, str]) -> str:
+def _as_in_paper(agent: str, verbatim: Mapping[str, str]) -> str:
     """Return an agent with the paper's parameters, except for those that its label sets."""
     variant = Spec.parse(agent)
     if variant.name not in verbatim:
@@ -178,9 +178,9 @@ def _own(agent: str, verbatim: Mapping[str, str]) -> str:
 
 
 def _on_both(entry: ClaimEntry, verbatim: Mapping[str, str]) -> list[ClaimEntry]:
-    """Return a paper's claim on the paper's settings, and as one of ours on the defaults if these differ."""
+    """Return a paper's claim with the paper's settings, and as a claim of ours with the defaults if these differ."""
     if entry.ours:
         return [entry]
-    worse = [_own(agent, verbatim) for agent in entry.worse]
-    own = entry.model_copy(update={"better": _own(entry.better, verbatim), "worse": worse})
+    worse = [_as_in_paper(agent, verbatim) for agent in entry.worse]
+    own = entry.model_copy(update={"better": _as_in_paper(entry.better, verbatim), "worse": worse})
     return [own] if own == entry else [own, entry.model_copy(update={"ours": True})]

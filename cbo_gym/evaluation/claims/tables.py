@@ -29,7 +29,7 @@ from cbo_gym.evaluation.store.published import load_published, own_store
 from cbo_gym.evaluation.suites import Suite, load
 
 Parts = Mapping[str, Sequence[Run]]  # name of a file of published results -> its runs
-SHOWCASE = "showcase"  # the file of the README's table, which judges nothing
+SHOWCASE = "showcase"  # the file of the README's table, which no verdict uses
 REGRETS: dict[Regret, str] = {
     "average_regret": "average regret",
     "best_so_far_regret": "regret of the best action so far",
@@ -46,7 +46,7 @@ RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equiva
 
 
 class JudgedClaim(NamedTuple):
-    """A claim of an exhibit, on two methods and an environment or on all of them; ours, or the paper's."""
+    """A claim of an exhibit, the paper's or ours, on two methods and an environment, or on all of them."""
 
     statement: str
     ours: bool
@@ -80,7 +80,7 @@ def counted_runs(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
 
 
 def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
-    """Return the judged claims of a paper by whose they are, the paper's or ours; all are corrected together."""
+    """Judge all claims of a paper together; return the paper's claims and ours by their titles in :data:`WHOSE`."""
     claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
     corrected = correct_together([claim.judgement for claim in claims])
     claims = [claim._replace(judgement=judgement) for claim, judgement in zip(claims, corrected, strict=True)]

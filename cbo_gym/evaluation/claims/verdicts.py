@@ -9,24 +9,24 @@ from scipy.stats import multivariate_normal, norm, t
 
 from cbo_gym.errors import ArgumentError
 
-LEVEL = 0.05  # of false decisions, both sides together
+LEVEL = 0.05  # probability of a false decision, both sides together
 LEAST_PAIRS = 10
-MAX_EXTENT = 3.0  # of Student's half widths, where Johnson's interval has no end; by the simulations of the tests
+MAX_EXTENT = 3.0  # Student's half widths, where Johnson's interval has no end; from simulations in the tests
 LEAST_LEVEL = 1e-12  # smaller levels are not distinguished
-SAME = 1e-6  # of differences: stored curves have no more digits
+SAME = 1e-6  # differences in this range are equal, because stored curves have no more digits
 Kind = Literal["better", "as good", "equivalent"]
 Decision = Literal["confirmed", "refuted", "equivalent", "open"]
 
 
 def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Return the confidence interval of the mean of differences ``(n,)``: the wider of two, infinite below two pairs.
+    """Return the confidence interval of the mean of differences ``(n,)``: the union of two, infinite below two pairs.
 
-    Student's is too narrow on one side if differences are skewed, Johnson's (1978), which corrects it by the third
-    moment, if most of them are ties.
+    Student's interval is too narrow on one side if differences are skewed. Johnson's (1978), which corrects it by the
+    third moment, is too narrow if most differences are ties.
 
-    Equal differences show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs differed, none of them would be
-    among ``n`` with probability ``level``. These may differ by the whole gap between optimum and random action, which
-    is 1, either way, and the mean may be off by that share of it.
+    Equal differences show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs had another difference, ``n``
+    pairs would contain none of that share with probability ``level``. Their difference may be the whole gap between
+    optimum and random action, 1 or -1, so the mean may be off by that share.
     """
     count = len(differences)
     if count < 2:
@@ -56,7 +56,7 @@ def decide(kind: Kind, low: float, high: float, margin: float) -> Decision:
             within the margin.
         low: lower end of the interval.
         high: its upper end.
-        margin: the largest difference without importance, 0 or more.
+        margin: the largest negligible difference, 0 or more.
     """
     inside = -margin <= low and high <= margin
     if kind == "better":
@@ -69,7 +69,7 @@ def decide(kind: Kind, low: float, high: float, margin: float) -> Decision:
 
 
 def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
-    """Return the least level at which the claim is decided, either way; 1 if no level decides."""
+    """Return the smallest level at which the claim is decided, either way; 1 if no level decides."""
 
     def is_open(level: float) -> bool:
         return decide(kind, *interval(differences, level), margin) == "open"
