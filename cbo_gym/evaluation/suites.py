@@ -45,7 +45,7 @@ class Suite(StrictModel):
             played before its claims were written.
         metric: Metric by which agents are compared; ``gap`` is GAP and PA-GAP of
             :mod:`cbo_gym.evaluation.metrics.gap`.
-        references: Environment -> reward by which its paper scores instead of the optimum, for maximised rewards.
+        references: Environment -> reward that its paper uses instead of the optimum, for maximised rewards.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -66,7 +66,7 @@ class Suite(StrictModel):
         return range(first, first + self.seeds)
 
     def part(self, patterns: Sequence[str]) -> list[str]:
-        """Return the labels of those of its environments that match.
+        """Return the labels of its environments that match a pattern.
 
         Raises:
             SuiteError: if a pattern matches none.

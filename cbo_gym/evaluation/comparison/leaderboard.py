@@ -250,8 +250,8 @@ def compared_over_envs(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows with a score that are compared over environments, of a table with ``env`` and ``agent``.
 
     Environments that are played blind are left out, unless there are no others. If an environment was played with
-    several numbers of rounds, or of actions in a batch, only that which most agents finished counts; if there are
-    several such, the one with most rounds.
+    several numbers of rounds, or of actions in a batch, only the label that most agents finished counts; of several
+    such labels, the one with most rounds.
     """
     scored = rows.filter(pl.col("score").is_not_null())
     ordinary = scored.filter(~pl.col("env").str.ends_with(BLIND))

@@ -17,7 +17,7 @@ RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at
 
 
 def completeness(board: Leaderboard) -> str:
-    """Say what the comparison lacks: runs that have not ended, rounds left out over environments; empty if nothing."""
+    """Describe what the comparison lacks: runs that have not ended, rounds that are left out; empty if nothing."""
     return " ".join(filter(None, [_unended(board), _other_rounds(board)]))
 
 

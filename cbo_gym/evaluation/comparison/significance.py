@@ -89,7 +89,7 @@ def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
     p_value = 1.0
     if not (scores == scores[:, :1]).all():
         statistic, largest = friedmanchisquare(*scores.T).statistic, envs * (count - 1)
-        # Iman and Davenport's F, Demsar's F_F; the divisor is 0 but for rounding if all environments agree.
+        # Iman and Davenport's F, Demsar's F_F; if all environments agree, the divisor is 0 up to rounding.
         f_value = (envs - 1) * statistic / max(largest - statistic, 1e-12 * largest)
         p_value = float(f.sf(f_value, count - 1, (count - 1) * (envs - 1)))
     difference = _quantile(count) * float(np.sqrt(count * (count + 1) / (6 * envs)))

@@ -190,7 +190,7 @@ def t_factor(count: Any) -> Any:
 
 
 def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED, fewest: int = MIN_SEEDS) -> float:
-    """Return half the width of Welch's interval for a sum or difference of means; NaN if a sample has fewer values.
+    """Return half the width of Welch's interval for a sum or difference of means; NaN below ``fewest`` values.
 
     The degrees of freedom are those of Welch and Satterthwaite, for samples with different variances.
     """
@@ -206,7 +206,7 @@ def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED, fewest:
 
 def t_quantile(freedom: Any, below: float = TWO_SIDED) -> Any:
     """Return a quantile of Student's t, by default the end of a 95 % interval."""
-    # Late, so that processes that only play runs start faster.
+    # Imported here, so that processes that only play runs start faster.
     from scipy.special import stdtrit
 
     return stdtrit(freedom, below)

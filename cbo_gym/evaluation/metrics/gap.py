@@ -118,7 +118,7 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
     """Return the columns :data:`GAPS` of finished runs with one horizon and the same columns, shape ``(runs,)`` each.
 
     NaN if a run has fewer rounds than the budget or did not record b_0. In dynamic mode all but :data:`OVER_TIME` are
-    NaN, in other modes that one.
+    NaN; in other modes :data:`OVER_TIME` is.
     """
     columns = {name: np.full(len(runs), np.nan) for name in GAPS}
     if "slice" in runs[0].columns:

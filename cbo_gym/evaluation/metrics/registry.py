@@ -30,7 +30,7 @@ OFTEN = (
 
 
 class Ends:
-    """Finished runs with one horizon and the same columns, with their curves read on demand.
+    """Finished runs with one horizon and the same columns, whose curves are read on demand.
 
     Args:
         runs: at least one run.

@@ -69,7 +69,7 @@ def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> 
 
     Args:
         optimum: mu*, a number or an array that broadcasts with ``expected``.
-        random_value: mu_random, a number or such an array.
+        random_value: mu_random, a number or an array as ``optimum``.
         expected: mu, any shape.
 
     Raises:

@@ -29,7 +29,7 @@ def first_rounds(reached: np.ndarray) -> np.ndarray:
 
 
 def seconds_to(run: Run, targets: Sequence[float] = TARGETS) -> np.ndarray:
-    """Return the agent's seconds until then: those of the reset, and the mean of a round times the rounds."""
+    """Return the agent's seconds up to these rounds: of its reset, and the mean of a round times the rounds."""
     return run.reset_seconds + run.seconds_a_round * rounds_to(run, targets)
 
 

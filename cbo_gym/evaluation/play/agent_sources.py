@@ -153,7 +153,7 @@ def _warn_it_plays_here(name: str, error: Exception) -> bytes:
 
 
 def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
-    """Return what distinguishes agents of the same source code, or the hash of the pickle if the code is unknown."""
+    """Return the state by which agents of the same source code differ; the pickle's hash if the code is unknown."""
     if any(stamp.rpartition("+")[2] == WORD for stamp in stamps.values()):
         return hashlib.sha256(payload).hexdigest()
     return " ".join(map(_hash_of, _parts_of(source, stamps, set())))

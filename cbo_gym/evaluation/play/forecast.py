@@ -19,7 +19,7 @@ from cbo_gym.evaluation.store.published import load_published
 Seconds = dict[str, dict[str, list[float]]]
 SAME = "same environment"
 OTHER = "other environments"
-# Follows either of them.
+# Suffix of either source if its runs are published.
 PUBLISHED = ", published"
 
 

@@ -56,7 +56,7 @@ class Job:
         recommend, batch, checkpoint_every: Arguments of :func:`sweep`.
         sources: Names and stamps of the code, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
         leaves_no_trace: Whether a process that played the job can play another one.
-        folder: Folder in which its run is stored, if it is.
+        folder: Folder of its run, if the run is stored.
         recorded: Actions of a run that are played instead of the agent's.
     """
 
@@ -75,8 +75,8 @@ class Job:
     def path(self) -> Path:
         """File of its run."""
         cell = self.cell
-        what = (str(self.agent), str(cell.env), cell.seed, cell.horizon, self.recommend, dict(self.sources))
-        return self.folder / run_name(*what, self.batch)
+        identity = (str(self.agent), str(cell.env), cell.seed, cell.horizon, self.recommend, dict(self.sources))
+        return self.folder / run_name(*identity, self.batch)
 
 
 def plan(

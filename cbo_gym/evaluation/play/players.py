@@ -1,6 +1,6 @@
-"""Third-party agents and blind play: what the evaluator asks of :mod:`cbo_gym.referee`, which it does not import.
+"""Third-party agents and blind play: calls of the evaluator to functions of :mod:`cbo_gym.referee`.
 
-The referee imports the evaluator, so the evaluator imports it by name, and only in processes that play.
+The referee imports the evaluator, so these functions import the referee by name, when they are called.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import OperationError
 
 REFEREE = "cbo_gym.referee"
-# Seconds to import and make an agent: one that is named, and one that a pattern matches.
+# Limits in seconds to import and make an agent that is named, and an agent that a pattern matches.
 MAKING_SECONDS = 300
 LISTING_SECONDS = 30
 
@@ -35,7 +35,7 @@ class IsolatedPlayer:
 
 
 def isolate(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> Any:
-    """Make a third-party agent an :class:`IsolatedPlayer`; as ``cbo_gym.referee.isolated.IsolatedAgent``."""
+    """Return a third-party agent as an :class:`IsolatedPlayer`, see ``cbo_gym.referee.isolated.IsolatedAgent``."""
     return import_module(f"{REFEREE}.isolated").IsolatedAgent(agent, seconds)
 
 

@@ -87,7 +87,7 @@ class Checkpoint:
 class Playing:
     """A run that is being played.
 
-    The environment, the agent and the record each own their data: an agent's actions are copied once, and it receives
+    The environment, the agent and the record share no data: the agent's actions are copied once, and the agent receives
     copies.
 
     Args:

@@ -141,7 +141,7 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
     }
     few = len(panels) <= 2
     return {
-        # Of three, four or two columns those that leave the fewest cells empty.
+        # The number of columns, of 3, 4 and 2, that leaves the fewest cells empty.
         "columns": len(panels) if few else min((3, 4, 2), key=lambda columns: -len(panels) % columns),
         "panels": [(printable(panel.title), _description(panel, shown.read_at)) for panel in shown.panels],
         "packed": b64encode(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)).decode(),

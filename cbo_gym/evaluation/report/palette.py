@@ -1,7 +1,7 @@
 """Colour, dash and marker of each agent in all figures and pages, and short forms of its label.
 
 Colours are Okabe & Ito's (2008, Color Universal Design) without black and yellow, the purple of Tol's bright scheme
-(2021, SRON/EPS/TN/09-002), a violet and a brown. With any of the three colour vision deficiencies two of them are at
+(2021, SRON/EPS/TN/09-002), a violet and a brown. With any of the three colour vision deficiencies any two are at
 least 16 apart in CIELAB, and each contrasts with white and with dark paper. Colours repeat after nine agents, which
 dashes and markers distinguish.
 """
@@ -92,7 +92,7 @@ def _possible(name: str, index: int) -> Iterator[Look]:
     """Yield all looks of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[index % len(COLOURS)]
     tier, column = divmod(index, len(COLOURS))
-    # A variant's marker is not that of the agent with its colour and dash, nor one agent's that of another.
+    # Agents of one colour and dash differ in marker, and so do the variants of an agent.
     first = column + 2 * tier + tier // len(DASHES)
     for step in range(len(DASHES) * len(MARKERS)):
         marker = MARKERS[(first + step + step // len(MARKERS)) % len(MARKERS)]

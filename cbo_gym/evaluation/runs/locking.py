@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from cbo_gym.errors import OperationError
 
-# Hidden, and without the suffix of a run.
+# A hidden file, without the suffix of a run's file.
 LOCK = ".cbo-gym.lock"
 # Seconds until a process warns that it waits, and until it gives up; merging 100,000 runs takes 100 s.
 WARN_SECONDS, TIMEOUT_SECONDS = 5.0, 600.0

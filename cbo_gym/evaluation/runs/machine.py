@@ -26,7 +26,7 @@ def process_count(count: int) -> int:
     Raises:
         ArgumentError: if it is 0, or not a whole number.
     """
-    # Late, because it is needed only here.
+    # Imported here, because only this function needs it.
     from joblib import cpu_count
 
     if not is_whole_number(count) or count == 0:

@@ -59,7 +59,7 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
 
     Args:
         modules: Modules of the agent.
-        problem: Import path, or path of a YAML file, of the environment's problem; or anything else.
+        problem: Import path, or path of a YAML file, of the environment's problem; or any other object.
         env: Id and parameters of the environment.
     """
     defining = set(modules)
@@ -222,7 +222,7 @@ def _version_of(module: str) -> str:
 
 
 def _lists(distribution: Distribution, module: str) -> bool:
-    """Return whether a module is among the files of a distribution, which take long to list, so only if beside it."""
+    """Return whether a distribution lists a module among its files; look only next to the module, to save time."""
     if Path(str(distribution.locate_file(""))) not in _folders(module):
         return False
     return any(path.parts[0].partition(".")[0] == module for path in distribution.files or ())

@@ -36,7 +36,7 @@ from cbo_gym.evaluation.store.rounding import round_rewards
 ALWAYS = ("reward", "instant_regret", "simple_regret")
 NEVER = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
 EXACT, DOUBLE = ("reward", "best_so_far_regret"), "_double"
-# Relative to the larger of the column's largest value and the optimum.
+# Tolerance, relative to the larger of the column's largest value and the optimum.
 SLACK = 1e-6
 # Types of columns as they are kept; columns of lists are not.
 KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}
@@ -59,7 +59,7 @@ FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
 
 
 def _follows(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Return those of some columns that follow from the kept ones, in double precision; rounds are on the last axis."""
+    """Compute the named columns that follow from the kept ones, in double precision, with rounds on the last axis."""
     return {name: FOLLOWING[name](optimum, kept) for name in names if name in FOLLOWING}
 
 
@@ -68,7 +68,7 @@ def kept_curves(run: Run) -> dict[str, pl.Series]:
     table = run.table
     kept = {name: table[name].cast(KEPT_AS[table.schema[name].base_type()]) for name in ALWAYS}
     others = [name for name in table.columns if name not in (*ALWAYS, *NEVER)]
-    # Another column follows from context_regret.
+    # best_so_far_regret follows from context_regret, which therefore comes first.
     for name in sorted(others, key=lambda name: name != "context_regret"):
         form = KEPT_AS.get(table.schema[name].base_type())
         if form is None or table[name].null_count() == table.height:
@@ -140,7 +140,7 @@ class Lists:
         self.names = frame.columns
         self.height = frame.height
         lengths = {name: frame[name].list.len() for name in self.names}
-        self._there = {name: length.is_not_null().to_numpy() for name, length in lengths.items()}
+        self._present = {name: length.is_not_null().to_numpy() for name, length in lengths.items()}
         self.lengths = {name: length.fill_null(0).to_numpy().astype(np.int64) for name, length in lengths.items()}
         self._starts = {name: np.cumsum(length) - length for name, length in self.lengths.items()}
         self.flat = {name: frame[name].filter(lengths[name] > 0).explode().rechunk() for name in self.names}
@@ -149,7 +149,7 @@ class Lists:
     @cached_property
     def kinds(self) -> Array:
         """A bit mask of the columns that are not null, for each row."""
-        bits = [self._there[name].astype(np.int64) << index for index, name in enumerate(self.names)]
+        bits = [self._present[name].astype(np.int64) << index for index, name in enumerate(self.names)]
         return np.sum([np.zeros(self.height, dtype=np.int64), *bits], axis=0)
 
     def present(self, kind: int) -> tuple[str, ...]:

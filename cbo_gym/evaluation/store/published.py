@@ -27,7 +27,7 @@ from cbo_gym.evaluation.suites import Suite, load_all, suites_path
 
 # Folder in a store for runs that were replaced.
 HISTORY = "history"
-# Size of a store.
+# Largest size of a store.
 MAX_BYTES = 40 * 2**20
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 
@@ -142,7 +142,7 @@ def _merge(
         new_cells = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
         old = [run for run in old if identity(run) not in new_cells and not (run.secret and _blind_group(run) in blind)]
-    # The last of two that are equally new counts.
+    # Of two equally new runs the last counts, which is the old one.
     kept = newest([*new, *old])
     content = _encode(path, kept)
     _set_aside(store / HISTORY / path.name, stored, {run.id for run in kept})
@@ -209,7 +209,7 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
 
 
 def _describe_files(path: Path, suite: str | None) -> str:
-    """Describe the files that there are instead of a missing one; empty if none are known."""
+    """List the existing files for the message that a file is missing; empty if none are known."""
     folder = path.parent if suite else _own_folder()
     if not folder.is_dir() or not (suite or NAME.fullmatch(str(path))):
         return ""

@@ -1,9 +1,9 @@
 """Rounding of noisy rewards, whose last digits are noise and do not compress.
 
 The expected rewards are stored by themselves, as regrets. If the noise is large, observed rewards are rounded to a grid
-with at least :data:`LEVELS` steps from the random value to the optimum. A reward that exceeds all before it is kept
-exactly, and none is rounded above those before it, so the best reward so far and all that follows from it are
-unchanged.
+with at least :data:`LEVELS` steps from the random value to the optimum. A reward that exceeds all earlier ones is kept
+exactly, and no other reward is rounded above them. So the best reward so far, and all quantities computed from it,
+are unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 LEVELS = 256
-# Steps; rewards are rounded if the median distance from the expected reward is larger.
+# Steps of the grid that the median distance from the expected reward exceeds if rewards are rounded.
 MIN_NOISE = 2.0
 
 Array = np.ndarray

@@ -1,4 +1,4 @@
-"""Your own runs with those of other folders on the same environments, with warnings of differences."""
+"""Runs of a folder together with runs of other folders on its environments, with warnings of differences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Summary:
 
 
 def runs_of(source: Path | str | Iterable[Run], beside: Path | str | Iterable[Path | str] = ()) -> Iterable[Run]:
-    """Return runs that are given, or those of a folder or of published results, then those of others.
+    """Return the runs of ``source``, then those of ``beside`` on the same environments.
 
     Args:
         source: Folder that a sweep wrote, published results (a path, or a name of the package's), or runs.
