@@ -59,7 +59,7 @@ def source(address: str) -> str:
 def _block(block: Block, markdown: str) -> str:
     """Return a block in the form that jupytext reads; its cells write files and run commands."""
     whole, code = markdown[block.start : block.end], block.code.rstrip()
-    if block.not_run:  # a page says why it is not run there; a reader of the notebook may
+    if block.not_run:  # the text of the page says why; a reader of the notebook may run it
         return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{whole}<!-- #endregion -->\n"
     if block.title:
         return f"```python\n%%writefile {block.title}\n{code}\n```\n"

@@ -32,7 +32,7 @@ from website.papers.figures import curve_of
 
 FOLDER = DOCS / "pictures"
 LEARNER, SYSTEM, ROUNDS = "MCBO", "CBO/Alpine2-v0", 25
-MILLISECONDS = 500  # of a frame
+MILLISECONDS = 500  # duration of a frame
 COLOURS = 32
 PAPER, TABLES = "excbo2024", ("Table 2", "Table 3")
 REPORTED = "cbomw2024"
@@ -78,7 +78,7 @@ def _frame(drawn: np.ndarray, rewards: list[float], optimum: float) -> Image.Ima
 
 @on_paper
 def curves(path: Path) -> None:
-    """Average regret over the rounds so far, a panel for each task of the README's table."""
+    """Draw the average regret over the rounds so far, a panel for each task of the README's table."""
     runs = [run for run in load_published(suite=showcase.SUITE) if run.status == "finished"]
     styles = looks(showcase.AGENTS)
     columns = 4
@@ -101,7 +101,7 @@ def curves(path: Path) -> None:
 
 @on_paper
 def paper(path: Path) -> None:
-    """Printed numbers with their standard deviations next to our means with 95 % intervals."""
+    """Draw printed numbers with their standard deviations next to our means with 95 % intervals."""
     (about,) = (paper for paper in papers() if paper.suite == PAPER)
     exhibits = [exhibit for exhibit in about.exhibits if exhibit.name in TABLES]
     runs = [run for run in load_published() if run.status == "finished"]
@@ -163,7 +163,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("names", nargs="*", help=f"which, of {', '.join(PICTURES)}; all by default")
+    parser.add_argument("names", nargs="*", help=f"pictures to draw, of {', '.join(PICTURES)}; all by default")
     FOLDER.mkdir(exist_ok=True)
     for name in parser.parse_args().names or PICTURES:
         PICTURES[name](FOLDER / name)

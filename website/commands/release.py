@@ -18,7 +18,7 @@ UNRELEASED = " (unreleased)"
 
 
 def release_files(root: Path, address: str, day: date) -> dict[Path, str]:
-    """Path -> its content with the date and the address.
+    """Return path -> its content with the date and the address.
 
     Raises:
         ValueError: if the address is invalid, or a line to replace is missing.
@@ -56,8 +56,8 @@ def release_files(root: Path, address: str, day: date) -> dict[Path, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("address", help="of the repository: https://github.com/OWNER/NAME")
-    parser.add_argument("day", type=date.fromisoformat, help="of the release: 2026-12-01")
+    parser.add_argument("address", help="address of the repository: https://github.com/OWNER/NAME")
+    parser.add_argument("day", type=date.fromisoformat, help="date of the release: 2026-12-01")
     arguments = parser.parse_args()
     for path, content in release_files(ROOT, arguments.address, arguments.day).items():
         write_text(path, content)

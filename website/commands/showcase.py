@@ -27,7 +27,7 @@ RUNS = ROOT / "runs" / "showcase"
 SUITE = "showcase"
 AGENTS = ("Auto", "GP-UCB", "Optuna", "Random")
 SEEDS = range(PUBLICATION.start, PUBLICATION.start + 10)
-MAX_AGENTS = 4  # that the table of modes names
+MAX_AGENTS = 4  # number of agents of a mode that the table of modes names
 
 
 class Example(NamedTuple):

@@ -1,1 +1,1 @@
-"""What several pages use: paths, tables, links and pictures."""
+"""Helpers of several pages: paths, tables, links and pictures."""

@@ -20,7 +20,7 @@ class DocumentedAgent:
     """The documentation of an agent of the zoo, from its code.
 
     Raises:
-        ValueError: from the properties, where the code or ``docs/methods`` lacks a part of the page.
+        ValueError: by the properties, if the code or ``docs/methods`` lacks a part of the page.
     """
 
     name: str

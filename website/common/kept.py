@@ -1,4 +1,4 @@
-"""Pages that are kept between builds of the site, until something changes that they are made from."""
+"""Cache of pages between builds of the site; a page is made again if its code or a source changes."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ def keep(name: str, sources: Iterable[str | Path], make: Callable[[], Contents])
 
 @cache
 def code_digest() -> str:
-    """Hash of the code and data in the packages."""
+    """Return the hash of the code and data in the packages."""
     return hashlib.sha256(b"".join(_content(ROOT / folder) for folder in CODE)).hexdigest()
 
 

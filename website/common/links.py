@@ -1,4 +1,4 @@
-"""Links to the pages of environments and agents; the latter with marks of what an agent knows beforehand."""
+"""Links to the pages of environments and agents; those of agents have marks of their prior knowledge."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KNOWLEDGE = {
 
 @cache
 def knowledge() -> dict[str, list[str]]:
-    """Agent -> the facts that it uses; of submitted agents from their cards."""
+    """Return agent -> facts that it uses; those of submitted agents are on their cards."""
     cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
     return read_yaml(KNOWLEDGE_FILE) | {card.agent: list(card.knows) for card in cards}
 
@@ -41,7 +41,7 @@ class Links:
     """The links from a page.
 
     Attributes:
-        pages: addresses of the pages of the site; what has none of these is not linked.
+        pages: addresses of the pages of the site; other pages are not linked.
         root: path from the page's folder to the root of the site.
     """
 

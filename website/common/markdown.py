@@ -6,17 +6,17 @@ ALL = 99  # columns, more than any table has
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int | Collection[int] = 1) -> str:
-    """Return a table of escaped cells whose columns ``left``, the first so many or these indices, are left-aligned."""
+    """Return a table of escaped cells; ``left`` is the number of left-aligned columns, or their indices."""
     left = range(left) if isinstance(left, int) else left
     ends = ["---" if i in left else "---:" for i in range(len(header))]
     return "\n".join([f"| {' | '.join(header)} |", f"|{'|'.join(ends)}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def fold(summary: str, markdown: str) -> str:
-    """Return a summary that opens a part of the page."""
+    """Return a part of the page that is folded below its summary."""
     return f"<details markdown>\n<summary>{summary}</summary>\n\n{markdown}\n\n</details>"
 
 
 def image(path: str, alt: str) -> str:
-    """Show a picture on light pages and on dark ones; the path is without its ending."""
+    """Return a picture for light pages and one for dark pages; the path is without its ending."""
     return f"![{alt}]({path}.svg#only-light)![{alt}]({path}-dark.svg#only-dark)"

@@ -39,6 +39,6 @@ def light_and_dark(path: str, svg: str) -> dict[str, str]:
 
 
 def size_of(svg: str) -> tuple[int, int]:
-    """Width and height in pixels of a screen."""
+    """Return width and height in pixels of a screen."""
     width, height = (float(re.findall(rf'\b{side}="([\d.]+)pt"', svg)[0]) for side in ("width", "height"))
     return round(width * 4 / 3), round(height * 4 / 3)

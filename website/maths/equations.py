@@ -26,7 +26,7 @@ from website.maths.formulas import Formula, name_latex, number_latex
 from website.maths.mathml import mathml
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
-LONG = 500  # steps of an equation that is too long to be read
+LONG = 500  # equations of more steps are too long to be read
 ALIKE = 4  # so many nodes in a row are shown together if their equations differ only in the node's name
 
 
@@ -35,7 +35,7 @@ class Equation:
     """The equation of a variable.
 
     Args:
-        name: of the variable.
+        name: name of the variable.
         traced: the function of its causes, actions and noise.
         noise: the distributions of the exogenous quantities in it, by name.
         observed: False for a latent variable.
@@ -78,7 +78,7 @@ def _structural(v: Variable, actions: Sequence[str]) -> Equation:
 
 
 def _separable(scm: SeparableSEM) -> list[Equation]:
-    """Of a separable SEM: ``x`` is the super arm, ``b`` its signals."""
+    """Return the equations of a separable SEM, with the super arm ``x`` and the signals ``b``."""
     own, names = scm.arguments, scm.nodes[:-1]
     super_arm = [f"x{i + 1}" for i in range(len(names))]
 

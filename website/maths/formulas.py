@@ -17,9 +17,9 @@ from sympy.printing.precedence import PRECEDENCE
 from cbo_gym.scm.expression import NODE, Expression
 
 LETTERS = [rf"\{name}" for name in ("alpha", "beta", "gamma", "delta", "kappa", "lambda", "mu", "nu", "rho", "sigma")]
-LARGE = 45  # parts of a formula from which on parts that come twice get a letter
-WORTH = 7  # parts of these
-MAX_TERMS = 8  # of a sum of like terms that is written out
+LARGE = 45  # least number of parts of a formula whose repeated parts get letters
+WORTH = 7  # least number of parts of a repeated part that gets a letter
+MAX_TERMS = 8  # largest number of like terms of a sum that are all written out
 DIGITS = 5
 # Unlike SymPy's own functions, these are not simplified; KEPT keeps a number in the denominator.
 MAX, MIN, ABS, KEPT = (sympy.Function(name, real=True) for name in ("maximum", "minimum", "absolute", "same"))
@@ -42,7 +42,7 @@ def number(value: float) -> sympy.Expr:
 
 
 def symbol(name: str) -> sympy.Symbol:
-    """Return a quantity by its name."""
+    """Return the symbol of a quantity."""
     return sympy.Symbol(name, real=True)
 
 

@@ -1,8 +1,7 @@
-"""What the agents' pages say of cost and results: the runs, and their table ``docs/data/agents.csv``.
+"""Cost and results on the agents' pages: the runs, and their table ``docs/data/agents.csv``.
 
-``make agent-results`` plays every agent on the environments below (half an hour on two cores), ``make agent-results
-AGENT=NAME`` one, and publishes the runs;
-``make readme`` writes the table from the published runs.
+``make agent-results`` plays every agent on the environments below and publishes the runs, which takes half an hour on
+two cores; ``make agent-results AGENT=NAME`` plays one agent. ``make readme`` writes the table from the published runs.
 """
 
 from collections import defaultdict
@@ -89,9 +88,9 @@ class Score(NamedTuple):
 
 @cache
 def ranking() -> dict[str, list[Score]]:
-    """Id of an environment -> agents with enough published seeds on it, from the highest score to the lowest.
+    """Return id of an environment -> agents with enough published seeds on it, by descending score.
 
-    Of several numbers of rounds the one counts that most agents played, of these the largest.
+    Of several numbers of rounds, the number that most agents played counts; of several such, the largest.
     """
     runs = published_runs(judging=True)
     means = runs.group_by("env", "rounds", "agent").agg(

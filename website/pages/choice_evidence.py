@@ -38,14 +38,14 @@ SCHEMA = dict.fromkeys(NAMES, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | 
 TASK = ("env", "rounds")
 ID = pl.col("env").str.replace(r"\(.*", "")  # the registered id, without keywords
 OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
-LEAST_SHARE = 0.5  # of a mode's environments, on which an agent must have played to be a rival
+LEAST_SHARE = 0.5  # smallest share of a mode's environments that an agent must have played to be a rival
 
 
 def published_runs(*, judging: bool = False) -> pl.DataFrame:
     """Return the table of all published runs by which rules may be chosen, or of those on seeds for publication.
 
-    Runs of the README's table, whose seconds are of a busy machine, are in neither. Most of the former are in the
-    store's history, which keeps replaced runs.
+    Runs of the README's table are in neither, because they were timed on a busy machine. Most runs by which rules may
+    be chosen are in the store's history, which keeps replaced runs.
     """
     files = own_store().glob("*.parquet") if judging else own_store().rglob("*.parquet")
     parts = [path for path in sorted(files) if path.stem != SHOWCASE]
@@ -97,7 +97,7 @@ def compare(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
 
     Columns: ``environments`` on which both have played, ``of`` how many, the mean scores ``auto`` and ``other``, the
     fewest runs, ``seeds``, that both have on an environment, and by how much Auto is ``ahead``. Environments with fewer
-    than five count for none.
+    than five such runs do not count.
     """
     own = table.join(choices, on=["mode", *TASK, "agent"]).select(*TASK, "seed", auto="score")
     tasks = table.join(own, on=[*TASK, "seed"]).group_by("mode", "agent", *TASK)
@@ -112,7 +112,7 @@ def compare(table: pl.DataFrame, choices: pl.DataFrame) -> pl.DataFrame:
 
 
 def rivals(scores: pl.DataFrame) -> pl.DataFrame:
-    """Of each mode the agent that comes closest to Auto, of those that have played on enough environments."""
+    """Return for each mode the agent that comes closest to Auto, of those that played enough environments."""
     most = pl.col("environments").max().over("mode")
     often = scores.filter(pl.col("environments") >= LEAST_SHARE * most)
     return often.sort("mode", "ahead", "agent").unique("mode", keep="first", maintain_order=True)
@@ -137,7 +137,7 @@ def rules() -> str:
 
 
 def slowest(table: pl.DataFrame) -> str:
-    """Of each mode and agent the slowest environment's mean seconds a round, as the rules have them."""
+    """Return for each mode and agent the mean seconds a round on its slowest task, as the rules have them."""
     means = table.group_by("mode", "agent", *TASK).agg(pl.mean("seconds"))
     most = means.group_by("mode", "agent").agg(pl.max("seconds")).sort("mode", "seconds")
     return "\n".join(f"{mode:12} {agent:18} {seconds:.2g}" for mode, agent, seconds in most.iter_rows())

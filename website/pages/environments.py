@@ -35,7 +35,6 @@ ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MAX_LISTED = 40  # targets or scopes
 NOTHING = 1e-12  # relative size of rounding errors
-#: A coordinate in an action; "[{}]" in other modes.
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Environment:
 
     @cached_property
     def equations(self) -> list[Equation]:
-        """One for every variable."""
+        """The equation of every variable."""
         return equations_of(self.dynamics.scm, self.dynamics.symbols)
 
     @cached_property
@@ -87,7 +86,7 @@ def environments() -> tuple[Environment, ...]:
 
 
 def pages() -> dict[str, str]:
-    """Page or picture -> its content."""
+    """Return address of a page or a picture -> its content."""
     contents = {"environments.md": table(), f"{FOLDER}/gallery.md": gallery()}
     for env in environments():
         contents[env.page] = page(env)

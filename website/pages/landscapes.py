@@ -24,7 +24,7 @@ LINE, SIDE = 241, 73  # points of a curve, and along a side of a map
 MAX_CURVES = 6
 MAX_PANELS = 6
 MAX_ARMS = 30
-NEARLY = 0.005  # of the way from a random action to the optimum
+NEARLY = 0.005  # tolerance, as a share of the gap between optimum and random action
 RESPONSES = 9  # contexts in which the best response is searched for
 DARKEST = 5.0  # percentile of a map below which all is of one colour: valleys are deep
 INK, FAINT, OPTIMUM, LEVEL = "#2b3440", "#8a949e", "#d1495b", "#2f6691"
@@ -197,7 +197,7 @@ def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best
 
 
 def _super_arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """For each base arm the best super arm with its membership changed, by one swap or by leaving it out."""
+    """Return for each base arm the best super arm with its membership changed, by a swap or by leaving it out."""
     best = np.asarray(dynamics.codec.from_record(recorded.action))
     changed = [[], *([i, *j] for i in np.flatnonzero(best == 1) for j in [(), *np.argwhere(best == 0)])]
     tried = np.tile(best, (len(changed), 1))

@@ -32,7 +32,7 @@ class Pictures(NamedTuple):
 
 
 def pictures_of(entry: EnvEntry, dynamics: Dynamics) -> Pictures:
-    """Both pictures of a registered environment, from the cache if it has them."""
+    """Return both pictures of a registered environment, from the cache if it has them."""
     key = hashlib.sha256(f"{entry.model_dump_json()}{_digest()}".encode()).hexdigest()[:24]
     kept = KEPT / f"{key}.json"
     if kept.is_file():
@@ -47,7 +47,7 @@ def pictures_of(entry: EnvEntry, dynamics: Dynamics) -> Pictures:
 
 @cache
 def _digest() -> str:
-    """Hash of all code that a picture depends on."""
+    """Return the hash of all code that a picture depends on."""
     files = [*map(Path, (__file__, landscapes.__file__, svg.__file__))]
     files += sorted(path for name in SOURCES for path in (ROOT / "cbo_gym" / name).rglob("*.[py]*"))
     contents = [path.read_bytes() for path in files if path.suffix in (".py", ".yaml")]

@@ -1,4 +1,4 @@
-"""The stable surface: the modules of ``website/pages/surface.yaml``, their names and the parameters of these.
+"""The stable surface: the modules of ``website/pages/surface.yaml``, their names, and the names' parameters.
 
 ``make surface`` writes ``tests/surface.txt``, with which the tests compare the code. Removing a line
 breaks a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
@@ -53,7 +53,7 @@ def lines() -> Iterator[str]:
 
 
 def _methods(cls: type) -> set[str]:
-    """Public methods that the package itself defines."""
+    """Return the public methods of a class that the package itself defines."""
     own = [base for base in cls.__mro__ if base.__module__.startswith("cbo_gym")]
     wrappers = (staticmethod, classmethod)
     return {
@@ -67,11 +67,11 @@ def _methods(cls: type) -> set[str]:
 def _parameters(value: Any) -> str:
     """Return ``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
     pythons = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
-    if not callable(value) or pythons:  # whose signatures differ by version
+    if not callable(value) or pythons:  # their signatures depend on the version of Python
         return ""
     try:
         parameters = [each for each in inspect.signature(value).parameters.values() if each.name not in ("self", "cls")]
-    except (TypeError, ValueError):  # of the standard library, and of types that are written in C
+    except (TypeError, ValueError):  # standard library, and types that are written in C
         return ""
     return f"({', '.join(map(_parameter, parameters))})"
 

@@ -3,10 +3,10 @@
 ``make choice`` writes the parts of ``docs/which_method.md`` between its marks from :mod:`cbo_gym.agents.choice.rules`
 and from the published results on seeds that chose nothing.
 
-A part of a mode's tasks, such as those without noise, is a *slice*. In a slice methods are compared that have played at
-least half of its environments with five seeds or more, on the tasks that all of these have played so; every registered
-environment counts once, whatever keywords and numbers of rounds it was played with. Where fewer than two environments
-or methods are left, the page says that nothing is known.
+A part of a mode's tasks, such as those without noise, is a *slice*. The compared methods of a slice have played five
+seeds or more on at least half of its environments. They are compared on the tasks on which each has five seeds. Every
+registered environment counts once, with any keywords and numbers of rounds. If fewer than two environments or methods
+are left, the page says that nothing is known.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ class Mean(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A slice: the number of its environments, on how many methods are compared, and their means, best first."""
+    """Number of a slice's environments, number on which methods are compared, and their means, best first."""
 
     envs: int
     compared: int
@@ -84,7 +84,7 @@ SLICES = {
 
 
 def comparisons(mode: Mode, runs: pl.DataFrame) -> dict[str, Comparison]:
-    """Slice -> the comparison of methods in published runs."""
+    """Return slice -> the comparison of methods in published runs."""
     rows = runs.filter(pl.col("mode") == str(mode))
     return {name: compare(rows.filter(belongs)) for name, belongs in SLICES.items()}
 
@@ -110,7 +110,7 @@ def agent_link(agent: str) -> str:
 
 
 def rules_table(mode: Mode) -> str:
-    """Who plays when, as ``Auto`` decides, with the evidence of each rule."""
+    """Return the rules of ``Auto`` for a mode: the agent, its case, and the evidence."""
     rules = RULES.get(mode, ())
     rows = [(agent_link(rule.agent), rule.reason, rule.evidence or "None.") for rule in rules]
     return table(["use", "where", "evidence"], rows, left=ALL) if rows else "`Auto` has no rule for this mode yet."

@@ -12,12 +12,12 @@ from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, sc
 from cbo_gym.evaluation.runs.results import Run
 from website.common.svg import svg_of
 
-POINTS = 80  # of a line
+POINTS = 80  # number of points of a line
 COLUMNS = 3
-TITLE = 30  # characters a line
-LINE = 0.14  # inches
+TITLE = 30  # characters in a line of a panel's title
+LINE = 0.14  # height of such a line in inches
 LEAST_WIDTH = 4.2  # inches, above 400 pixels
-LETTERS = 24  # of a line of a vertical axis' title
+LETTERS = 24  # characters in a line of a vertical axis' title
 
 
 def curve_of(run: Run, quantity: str) -> np.ndarray:
@@ -28,7 +28,7 @@ def curve_of(run: Run, quantity: str) -> np.ndarray:
 
 
 class Printed(NamedTuple):
-    """A number that a paper prints: after so many rounds, with half of its spread, 0 if the paper prints none."""
+    """A number that a paper prints for a number of rounds, and half of its spread, 0 if that is not printed."""
 
     rounds: int
     mean: float
@@ -48,7 +48,7 @@ def curves_svg(
     Args:
         played: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
-        title: of all vertical axes.
+        title: title of all vertical axes.
         names: environment -> title of its panel; its label if it has no title.
         printed: method and environment -> the paper's own numbers, which are drawn over our curves as hollow marks.
     """

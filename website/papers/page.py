@@ -79,9 +79,9 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
             rows.append([f"{escape(agent)}, published", *theirs])
         values = [_values(played[agent, env], exhibit.quantity, after) for env, after in columns]
         rows.append([links.agent(agent) + (", ours" if exhibit.theirs else ""), *map(_cell, values)])
-        for (env, after), own, printed in zip(columns, values, theirs, strict=True):
-            mean, half = (float(own.mean()), float(half_width(own))) if len(own) else (None, None)
-            numbers.append((agent, env, after, mean, half, len(own), printed))
+        for (env, after), ours, printed in zip(columns, values, theirs, strict=True):
+            mean, half = (float(ours.mean()), float(half_width(ours))) if len(ours) else (None, None)
+            numbers.append((agent, env, after, mean, half, len(ours), printed))
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     clock = f" {note('clock')}" if exhibit.quantity in TIMES else ""
@@ -104,7 +104,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
 
 
 def _runs_by_cell(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
-    """Method and environment -> the finished runs, of which those with most rounds count."""
+    """Return method and environment -> the finished runs with the most rounds."""
     played = {}
     for agent in exhibit.agents:
         for env in exhibit.environments:
@@ -116,7 +116,7 @@ def _runs_by_cell(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str]
 
 
 def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
-    """Ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
+    """Return ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
     played, quantity, svgs = _runs_by_cell(exhibit, runs), exhibit.quantity, {}
     first = [cell[0] for cell in played.values() if cell]
     # A curve, not only a recommendation after the last round.
@@ -130,7 +130,7 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
 
 
 def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
-    """Method and environment -> the numbers that the paper prints of a curve, unless it prints final ones only."""
+    """Return method and environment -> printed numbers of the curve; empty if the paper prints only final numbers."""
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
     numbers: dict[tuple[str, str], list[Printed]] = defaultdict(list)
     for agent, cells in exhibit.theirs.items():

@@ -1,4 +1,4 @@
-"""The published runs that count for a suite on the leaderboard, and what pages say of their seeds."""
+"""The published runs that count for a suite on the leaderboard, and notes on their seeds and pairs."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ MAX_LISTED = 12
 def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
     """Return runs on the suite's environments with its number of rounds, from all files.
 
-    On environments without any, those of the suite's own file with most rounds.
+    Environments without such runs have those of the suite's own file with most rounds.
     """
     rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, parts)
     runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))

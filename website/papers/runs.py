@@ -1,10 +1,10 @@
-"""The runs that the papers' pages ask for, on seeds for publication: which are missing, and playing them.
+"""List and play the missing runs of the papers' pages, on seeds for publication.
 
     python -m website.papers.runs ccbo2023                  # how many are missing, and about how long they take
     python -m website.papers.runs ccbo2023 --play --jobs 2  # plays them into runs/pages/ccbo2023, and resumes there
     cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
 
-Each claim has its own number of pairs, and exhibits have that of the paper's rules; runs for claims are played first.
+A claim has its own number of pairs, an exhibit that of the paper's rules. Runs for claims are played first.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class RequestedRun(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Runs of an agent on environments, of each the same seeds."""
+    """Runs of an agent on several environments with the same seeds."""
 
     agent: str
     horizon: int
@@ -61,7 +61,7 @@ def requested_runs(paper: Paper) -> list[RequestedRun]:
 
 
 def _plays(agent: str, env: str) -> bool:
-    """Return whether an agent plays the mode: a figure of several modes names all its methods once."""
+    """Return whether an agent plays an environment's mode; a figure of several modes has methods of each."""
     entry = find_entry(bare_name(env))
     return entry is None or entry.mode in modes_of(find_agent(bare_name(agent)))
 
@@ -79,7 +79,7 @@ def _requests(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
 
 
 def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
-    """Return environments and seeds that make so many pairs, counted from the first seed or instance on.
+    """Yield the environments and seeds of a number of pairs, from the first seed or instance on.
 
     A ``*`` for an instance counts instances; another ``*`` stands for settings. An instance of a random family is one
     unit, whether it is counted or named.
@@ -115,15 +115,15 @@ def missing_runs(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
 
 
 def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
-    """Return runs by agent, system, rounds and seeds, in their order: the instances of a family are one grid."""
+    """Yield runs by agent, system, rounds and seeds, in their order; the instances of a family are one grid."""
     seeds_of: dict[RequestedRun, list[int]] = defaultdict(list)
     for run in wanted:
         seeds_of[run._replace(seed=0)].append(run.seed)
     envs_of: dict[tuple[RequestedRun, tuple[int, ...]], list[str]] = defaultdict(list)
     for run, seeds in seeds_of.items():
         envs_of[run._replace(env=bare_name(run.env)), tuple(seeds)].append(run.env)
-    for (run, equal), envs in envs_of.items():
-        yield Grid(run.agent, run.horizon, run.recommend, equal, envs)
+    for (run, shared_seeds), envs in envs_of.items():
+        yield Grid(run.agent, run.horizon, run.recommend, shared_seeds, envs)
 
 
 def estimate(wanted: Iterable[RequestedRun], folder: Path) -> float:
@@ -145,9 +145,9 @@ def play(wanted: Iterable[RequestedRun], folder: Path, jobs: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     of_suites = {paper.suite: paper for paper in papers()}
-    parser.add_argument("suite", choices=of_suites, metavar="SUITE", help=f"of the paper: {', '.join(of_suites)}")
+    parser.add_argument("suite", choices=of_suites, metavar="SUITE", help=f"suite of the paper: {', '.join(of_suites)}")
     parser.add_argument("--play", action="store_true", help="play the missing runs")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one a core")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one per core")
     arguments = parser.parse_args()
     paper, folder = of_suites[arguments.suite], ROOT / "runs" / "pages" / arguments.suite
     published = ROOT / "results" / f"{paper.suite}.parquet"
