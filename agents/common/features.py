@@ -56,11 +56,11 @@ class Levels:
         return torch.where(has, (values * steps).round() / steps, values)
 
     def from_uniform(self, values: Tensor) -> Tensor:
-        """Return values all of whose levels are equally likely, from uniform ones in [0, 1]."""
+        """Return values with equally likely levels, from uniform numbers in [0, 1]."""
         return torch.where(self._has, (values * (self._steps + 1)).floor().minimum(self._steps) / self._steps, values)
 
     def perturb(self, values: Tensor, noisy: Tensor, generator: torch.Generator) -> Tensor:
-        """Return ``noisy``, in which few coordinates with levels differ from ``values``, by a step or a category."""
+        """Return ``noisy``; coordinates with levels keep ``values``, but a few move by a step or a category."""
         moves = torch.rand(values.shape, generator=generator) < MEAN_MOVED / int(self._has.sum())
         fresh = torch.rand(values.shape, dtype=values.dtype, generator=generator)
         stepped = self.round(values) + torch.where(fresh < 0.5, -1.0, 1.0) / self._steps
@@ -99,7 +99,7 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def _draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """Return such points without limits."""
+        """Return random search points, regardless of limits."""
 
     def _limit(self, points: Tensor, limits: Limits, generator: torch.Generator) -> Tensor:
         rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
@@ -151,7 +151,7 @@ class ActionFeatures(ABC):
         """Return the search point of an action, shape ``(search_dim,)``."""
 
     def encode_inside(self, action: Action) -> Tensor:
-        """Return the search point of an action, which is moved inside if it was done outside bounds or limits."""
+        """Return the search point of an action, moved inside if it was played outside bounds or limits."""
         return self.repair(self.encode(action).clamp(0.0, 1.0))
 
     @abstractmethod
@@ -164,7 +164,7 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def exact_inputs(self, points: Tensor) -> Tensor:
-        """Return :meth:`inputs` of points as they are: actions can have been done off levels and outside limits."""
+        """Return the GP inputs of points without repair: actions may have been played off levels or outside limits."""
 
     def of_actions(self, actions: Sequence[Action]) -> Tensor:
         """Return the GP inputs of actions, ``n x input_dim``."""
@@ -225,7 +225,7 @@ class SparseFeatures(ActionFeatures):
     Args:
         codec: the codec of the actions.
         null: the null action.
-        most: largest number of coordinates that differ; None if limits of the codec count them.
+        most: largest number of coordinates that differ; None if the limits of the codec bound it.
     """
 
     def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, most: int | None) -> None:

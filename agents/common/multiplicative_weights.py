@@ -32,7 +32,7 @@ class MultiplicativeWeights(Agent):
 
     Attributes:
         actions: all actions of the task, ``(n, q)``.
-        gains: estimates of the total reward that each would have earned, ``(n,)``.
+        gains: estimates of the total reward that each action would have earned, ``(n,)``.
 
     Raises:
         ArgumentError: if an argument is out of range.

@@ -176,9 +176,9 @@ def _choose_starts(
 
 
 def _with_slope(values: Tensor, points: Tensor) -> Tensor:
-    """Return values that can be differentiated in points ``b x 1 x d``, also if they depend on none of these.
+    """Make values differentiable in points ``b x 1 x d``, even if they depend on none of them.
 
-    That is so if all points are of the empty target set.
+    Values are independent of the points if all points are of the empty target set.
     """
     return values if values.requires_grad or not points.requires_grad else values + 0.0 * points.sum((-1, -2))
 
@@ -186,7 +186,7 @@ def _with_slope(values: Tensor, points: Tensor) -> Tensor:
 def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor) -> Tensor:
     """Return the best point that gradient ascents from ``starts``, ``n x search_dim``, reach.
 
-    They begin on ``approximation``; the best of them go on on ``value``.
+    They begin on ``approximation``; the best of them continue on ``value``.
     """
     try:
         points, values = _climb(approximation, starts, SCOUTING)

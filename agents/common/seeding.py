@@ -1,4 +1,4 @@
-"""Random actions from an agent's own stream."""
+"""Copies of action spaces with their own random streams."""
 
 from __future__ import annotations
 

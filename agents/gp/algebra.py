@@ -17,7 +17,7 @@ VARIANCE_GAMMA = (2.0, 1.0)  # shape and rate of the prior of variances, whose m
 
 
 class Operation(Kernel):
-    """A kernel made of others, whose hyper-parameters follow one another after the operation's own.
+    """A kernel composed of others; its hyper-parameters are the operation's own, then those of each part.
 
     Args:
         parts: the kernels.
@@ -208,7 +208,7 @@ class OnColumns(Operation):
 
 
 class Stacked(Operation):
-    """The sum of as many copies of a kernel as there are inputs, each of one input, computed as one stack.
+    """The sum of copies of a kernel of one input, one copy for each input, computed as one stack.
 
     Args:
         kernel: a kernel of one input.
@@ -309,8 +309,8 @@ def mechanism_kernel(dim: int, parents: int) -> Kernel:
 
     ``k = v RBF(parents, actions) + (w_0 + sum_i w_i x_i x_i') RBF'(actions)``. Structural equations are often sums or
     products of a parent and a function of the action. The affine part lets these extrapolate to values of the parent
-    that were never observed, which are frequent when a chain is optimised. A stationary kernel
-    returns to the mean there, with a variance that is far too small.
+    that were never observed, which are frequent when a chain is optimised. A stationary kernel returns to the mean
+    there, with a variance that is far too small.
 
     Without actions, there is only the smooth part. An affine part would extrapolate a trend of a few noisy values with
     too much confidence, and the search would move to the end of the parent's domain.

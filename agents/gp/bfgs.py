@@ -25,7 +25,7 @@ class Ascents:
     Attributes:
         points: the best points so far, ``h x k``.
         values: the values there, ``(h,)``.
-        inverses: approximations of the inverse of the negative Hessian, ``h x k x k``; 0 where nothing is known.
+        inverses: approximations of the inverse of the negative Hessian, ``h x k x k``; 0 before the first update.
     """
 
     points: np.ndarray
@@ -52,8 +52,8 @@ def maximise(
         lower: lower bounds, ``(k,)``.
         upper: upper bounds, ``(k,)``.
         iterations: the greatest number of accepted steps.
-        gain: gain, relative to the absolute value or 1, with which an ascent ends.
-        inverses: as in :class:`Ascents`, of a function like it; None if unknown.
+        gain: gain of a step, relative to the absolute value or 1, at which an ascent ends.
+        inverses: initial :attr:`Ascents.inverses`, from similar functions; None if unknown.
     """
     count, dim = starts.shape
     points = np.clip(starts, lower, upper)
@@ -71,20 +71,20 @@ def maximise(
             break
         trial = np.clip(points[active] + sizes[active, None] * steps[active], lower, upper)
         moves = trial - points[active]
-        found_values, found_slopes = functions(trial, active)
+        trial_values, trial_slopes = functions(trial, active)
         rise = (moves * slopes[active]).sum(-1)
-        accepted = found_values >= values[active] + SUFFICIENT * rise
+        accepted = trial_values >= values[active] + SUFFICIENT * rise
         fresh = np.zeros(count, dtype=bool)
         fresh[active[accepted]] = True
         new, old = active[accepted], active[~accepted]
-        inverses[new] = _update_inverses(inverses[new], moves[accepted], slopes[new] - found_slopes[accepted])
-        gains = found_values[accepted] - values[new]
-        scale = np.maximum(1.0, np.maximum(np.abs(values[new]), np.abs(found_values[accepted])))
-        points[new], values[new], slopes[new] = trial[accepted], found_values[accepted], found_slopes[accepted]
+        inverses[new] = _update_inverses(inverses[new], moves[accepted], slopes[new] - trial_slopes[accepted])
+        gains = trial_values[accepted] - values[new]
+        scale = np.maximum(1.0, np.maximum(np.abs(values[new]), np.abs(trial_values[accepted])))
+        points[new], values[new], slopes[new] = trial[accepted], trial_values[accepted], trial_slopes[accepted]
         taken[new] += 1
         going[new] = (gains > gain * scale) & (taken[new] < iterations)
         with np.errstate(all="ignore"):
-            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - found_values[~accepted] + values[old])
+            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - trial_values[~accepted] + values[old])
         sizes[old] *= np.clip(np.nan_to_num(vertex, nan=0.0), MIN_SHRINK, MAX_SHRINK)
         shrinks[old] += 1
         going[old] = shrinks[old] < MAX_SHRINKS

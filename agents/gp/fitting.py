@@ -33,14 +33,14 @@ COARSE_SIZE = 64  # data of the fits that choose between starting points
 
 @dataclass(frozen=True)
 class Regression:
-    """The data of a GP, and what its covariances depend on.
+    """The data of a GP, its kernel and its noise model: all that a fit needs.
 
     Attributes:
         kernel: the prior of the latent function.
-        noise: the noise, which knows the points.
+        noise: the noise model, whose data are the points.
         points: inputs, ``n x d``.
         targets: standardised outputs, ``(n,)``.
-        errors: variances of these that are added to the noise, ``(n,)``.
+        errors: variances of the targets' stated errors, which are added to the noise, ``(n,)``.
         centred: whether the prior mean is 0 rather than a constant to be fitted.
     """
 
@@ -53,13 +53,13 @@ class Regression:
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Those of the kernel, then the noise's, then the constant mean."""
+        """Hyper-parameters of the kernel, then those of the noise, then the constant mean."""
         mean = Hyperparameters.flat([0.0], free=not self.centred)
         return Hyperparameters.join([self.kernel.hyperparameters, self.noise.hyperparameters, mean])
 
     @property
     def structure(self) -> Hashable:
-        """What regressions must share to be fitted together: they also have data of about the same number."""
+        """Key that regressions must share to be fitted together; it includes about the same number of data."""
         size = round(4.0 * math.log2(len(self.targets)))
         return self.kernel.structure, self.noise.structure, self.centred, size, self.points.device
 
@@ -166,12 +166,12 @@ class LogPosterior:
             gain: gain in density, relative to its absolute value or 1, at which to stop.
             inverses: inverse Hessians of similar densities, ``h x f x f`` for f free hyper-parameters.
         """
-        own_rows = np.asarray(rows)
+        row_array = np.asarray(rows)
 
         def densities(values: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             theta = starts[active]
             theta[:, self._free] = values
-            density, slope = self(theta, own_rows[active].tolist())
+            density, slope = self(theta, row_array[active].tolist())
             return density, slope[:, self._free]
 
         first = starts[:, self._free]
@@ -182,7 +182,7 @@ class LogPosterior:
 
 
 def _factor(matrix: Tensor) -> Tensor:
-    """Cholesky factors, with jitter on the diagonal of those that need it; NaN if none suffices."""
+    """Return Cholesky factors, with jitter on the diagonal of those that need it; NaN if none suffices."""
     root, failed = torch.linalg.cholesky_ex(matrix)
     if not failed.any():
         return root
@@ -199,7 +199,7 @@ class Fit:
 
     Attributes:
         theta: the hyper-parameters, ``(k,)``.
-        inverse: inverse of the negative Hessian of the density, of the free ones, ``f x f``; None before a fit.
+        inverse: inverse of the density's negative Hessian in the f free numbers, ``f x f``; None before a fit.
     """
 
     theta: Tensor
@@ -209,7 +209,7 @@ class Fit:
 def fit(
     regressions: Sequence[Regression], starts: Sequence[Fit], searches: Sequence[bool], iterations: int = FIT_ITERATIONS
 ) -> list[Fit]:
-    """Return the hyper-parameters of several GPs with the highest posterior densities that were found.
+    """Return the hyper-parameters of several GPs with the highest posterior densities.
 
     Args:
         regressions: the GPs, each with at least one datum.

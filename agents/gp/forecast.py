@@ -66,7 +66,7 @@ class Calibration(NamedTuple):
 
 
 def for_forecasts(gp: GaussianProcess) -> GaussianProcess:
-    """Return a copy that will be fitted with the prior of noise of forecasts; the GP itself if its noise is known."""
+    """Return a copy whose next fit has the noise prior of forecasts; the GP itself if that would change nothing."""
     if gp.noise_std is None and isinstance(gp.noise_model, NoiseLevel) and 0 < len(gp) <= MAX_REFITTED:
         return gp.with_noise(usual_noise)
     return gp
@@ -80,11 +80,11 @@ def draw_joint(gp: GaussianProcess, points: Tensor, count: int, rng: np.random.G
         points: ``q x d``.
         count: number of draws.
         rng: random numbers.
-        noise: whether each draw at each point is an outcome with noise of its own, rather than the function's value.
+        noise: whether to draw outcomes with independent noise, rather than values of the function.
     """
     if not noise:
         parts = zip(shortened(gp), split_count(count), strict=True)
-        return torch.cat([_draw_joint(one, points, share, rng, noise=False) for one, share in parts])
+        return torch.cat([_draw_joint(part, points, share, rng, noise=False) for part, share in parts])
     return _draw_joint(gp, points, count, rng, noise)
 
 
@@ -125,7 +125,7 @@ def sample_each(
 
 
 def leave_one_out(surrogates: Mapping[str, Any]) -> dict[str, LeaveOneOut]:
-    """Return leave-one-out predictions of surrogates with data; those that are no Gaussian processes are left out."""
+    """Return leave-one-out predictions of the surrogates that are Gaussian processes and have data."""
     gps = _fit_for_forecasts(
         {name: gp for name, gp in surrogates.items() if isinstance(gp, GaussianProcess) and len(gp)}
     )
@@ -133,7 +133,7 @@ def leave_one_out(surrogates: Mapping[str, Any]) -> dict[str, LeaveOneOut]:
 
 
 class ForecastsByNode(ABC):
-    """Forecasts of an agent with one surrogate of each modelled node, from its actions."""
+    """Forecasts of an agent with a surrogate from the action to each modelled node."""
 
     @abstractmethod
     def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:

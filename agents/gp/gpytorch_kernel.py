@@ -75,23 +75,23 @@ class GPyTorchKernel(Kernel):
         if log_scale is not None:
             raise NotImplementedError("kernels of GPyTorch cannot be parts of others; use its own operations")
         if theta.dim() > 1:  # one GP, perhaps from several starts
-            return _stack([self.at(gp_theta, own_data) for gp_theta, own_data in zip(theta, data, strict=True)])
+            return _stack([self.at(gp_theta, gp_data) for gp_theta, gp_data in zip(theta, data, strict=True)])
 
         def covariance(points: Tensor) -> Covariance:
             self._set(theta)
             flat = points.detach().reshape(-1, points.shape[-1])
             with torch.inference_mode(False), torch.enable_grad():
-                free, own_data = flat.clone().requires_grad_(True), data.clone()
-                outputs = self._module.forward(free, own_data), self._module.forward(free, free, diag=True)
+                free, fixed = flat.clone().requires_grad_(True), data.clone()
+                outputs = self._module.forward(free, fixed), self._module.forward(free, free, diag=True)
 
             def to_points(*gradients: Tensor) -> Tensor:
                 # The variance of a stationary kernel is constant.
                 pairs = [(output, up) for output, up in zip(outputs, gradients, strict=True) if output.requires_grad]
-                own, upstream = zip(*((own, up.reshape(own.shape)) for own, up in pairs), strict=True)
-                return torch.autograd.grad(own, free, upstream, retain_graph=True)[0].reshape(points.shape)
+                varying, upstream = zip(*((output, up.reshape(output.shape)) for output, up in pairs), strict=True)
+                return torch.autograd.grad(varying, free, upstream, retain_graph=True)[0].reshape(points.shape)
 
             def to_theta(gradient: Tensor) -> Tensor:
-                return self._with_slope(theta, lambda: self._module.forward(free, own_data), lambda _: gradient)[1]
+                return self._with_slope(theta, lambda: self._module.forward(free, fixed), lambda _: gradient)[1]
 
             cross, variance = (output.detach() for output in outputs)
             shape = points.shape[:-1]

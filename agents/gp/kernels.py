@@ -63,7 +63,7 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def structure(self) -> Hashable:
-        """What two kernels must share to be computed together, each with its own hyper-parameters."""
+        """Key that two kernels must share to be computed together, each with its own hyper-parameters."""
 
     @abstractmethod
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
@@ -97,11 +97,11 @@ class Kernel(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no draws")
 
     def features(self, theta: Tensor) -> tuple[int, Function] | None:
-        """Return f features whose products are the covariances, ``... x d`` to ``... x f``; None if there are none."""
+        """Return f, and f features whose inner products are the covariances, ``... x d`` to ``... x f``; or None."""
         return None
 
     def set_zeros(self, zeros: Tensor) -> None:  # noqa: B027  (most kernels are the same everywhere)
-        """Take native zeros of the inputs, ``(d,)``, in units in which the data fill [0, 1]."""
+        """Set the positions of the inputs' native zeros, ``(d,)``, in units in which the data fill [0, 1]."""
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         """Return the kernel if some inputs are categories.
@@ -144,7 +144,7 @@ class SquaredExponential(Kernel):
 
     @classmethod
     def short(cls, dim: int) -> SquaredExponential:
-        """Return one with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
+        """Return a kernel with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
         lengths = Hyperparameters.gamma(*LENGTHSCALE_GAMMA, dim)
         lengths.lower[:] = math.log(MIN_GAMMA_LENGTHSCALE)
         return cls(dim, lengths)
@@ -272,10 +272,10 @@ class OneHot(Kernel):
 class Affine(Kernel):
     """``w_0 + sum_i w_i x_i x_i'``, each input counted from an origin in a unit that a fit does not vary.
 
-    The variances w have Gamma(2, 1) priors. The origin of an input is its native zero, or the end of its data that is
-    next to that, and the farthest value has the distance 1. With another origin c, the product x f(z) of the input and
-    a function of others would be (x - c) f(z) + c f(z), a sum of two terms with the same f. That is so improbable under
-    the prior that the data would be taken for a function without structure.
+    The variances w have Gamma(2, 1) priors. The origin of an input is its native zero, or the end of its data next to
+    zero; its unit is the greatest distance of its data from there. With another origin c, the product x f(z) of the
+    input and a function of others would be (x - c) f(z) + c f(z), a sum of two terms with the same f. That is so
+    improbable under the prior that the data would be taken for a function without structure.
 
     Args:
         dim: number of inputs.

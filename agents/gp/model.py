@@ -127,7 +127,7 @@ class GaussianProcess:
         self._set_noise(self._make_noise())
         # Number of points at the last search over lengthscales.
         self._searched = 0
-        # Inputs, outputs and variances of their errors, and those that were added since these were last read.
+        # Inputs, outputs and error variances when they were last read, and the observations added since then.
         self._data = self._tensor(np.empty((0, dim))), self._tensor([]), self._tensor([])
         self._new: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.set_prior(0.0, 1.0)
@@ -391,7 +391,7 @@ class GaussianProcess:
             update_together([self])
 
     def regression(self) -> Regression:
-        """Standardise the data, and return what a fit needs."""
+        """Standardise the data, and return the regression to fit."""
         self._standardise()
         points = self.normalise(self.inputs)
         self.kernel.set_zeros(-self._low / self._span)
@@ -410,7 +410,7 @@ class GaussianProcess:
         self._factorise(known)
 
     def _with_fixed(self) -> Tensor:
-        """Return the hyper-parameters, with the present values of those that fits do not vary."""
+        """Return ``theta`` with the present values of the hyper-parameters that fits do not vary."""
         parts = self.kernel.hyperparameters, self._noise.hyperparameters
         start, free = (torch.cat([getattr(part, name) for part in parts]) for name in ("start", "free"))
         return torch.cat([self.theta[:-1].where(free, start), self.theta[-1:]])

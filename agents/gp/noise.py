@@ -13,7 +13,7 @@ from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 LEVEL_PRIOR = (-4.0, 1.0)  # mean and standard deviation of the log variance, as BoTorch's
 NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
 MIN_VARIANCE = 1e-4  # BoTorch's lower limit
-USUAL_NOISE = math.exp(-1.0)  # median share of the outputs' variance that is noise, where much of it is noise
+USUAL_NOISE = math.exp(-1.0)  # prior median of the noise's share of the outputs' variance, where it is large
 
 
 class Noise:
@@ -23,7 +23,7 @@ class Noise:
         hyperparameters: theta, q numbers.
 
     Attributes:
-        base: part of the variance that is always there.
+        base: constant part of the variance.
     """
 
     base = 0.0
@@ -33,12 +33,12 @@ class Noise:
 
     @property
     def structure(self) -> Hashable:
-        """What two noise models must share to be fitted together."""
+        """Key that two noise models must share to be fitted together."""
         hyperparameters = self.hyperparameters
         return self.base, tuple(hyperparameters.free.tolist()), tuple(hyperparameters.lower.tolist())
 
     def set_data(self, points: Tensor, unit: float) -> None:
-        """Take the points of a fit, ``n x d``, and the unit by which their outputs are divided."""
+        """Set the points of a fit, ``n x d``, and the unit by which their outputs are divided."""
 
     def features(self, points: Tensor) -> Tensor:
         """Return F, ``n x d`` to ``n x q``."""
@@ -61,7 +61,7 @@ class KnownNoise(Noise):
 
 
 class NoiseLevel(Noise):
-    """Noise of one variance with a lognormal prior.
+    """Noise with the same variance everywhere, under a lognormal prior.
 
     Args:
         location: mean of the logarithm.
@@ -77,7 +77,7 @@ class NoiseLevel(Noise):
             self.hyperparameters.start[0] = math.log(start)
 
     def expect(self, variance: float, scale: float) -> None:
-        """Set the prior to one with this mode of the variance and this standard deviation of its logarithm."""
+        """Set the prior: the mode of the variance, and the standard deviation ``scale`` of its logarithm."""
         self.hyperparameters.prior = Hyperparameters.lognormal([math.log(variance) + scale**2], [scale]).prior
 
 
@@ -90,6 +90,6 @@ def lowest(levels: Hyperparameters) -> Hyperparameters:
 def usual_noise() -> NoiseLevel:
     """Return noise that is expected to be a large part of the outputs' variance, where BoTorch expects a fiftieth.
 
-    It takes more data until a few lucky outputs are mistaken for a peak.
+    With this prior a few lucky outputs are less easily mistaken for a peak.
     """
     return NoiseLevel(math.log(USUAL_NOISE), 1.0, start=USUAL_NOISE)

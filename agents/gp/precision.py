@@ -11,7 +11,7 @@ from cbo_gym.task import Observation
 
 
 def standard_error(observation: Observation, column: int) -> float:
-    """Return the stated standard error of the value of a node, which has an index; 0 if none was stated."""
+    """Return the stated standard error of the node with index ``column``; 0 if none was stated."""
     std = observation.get("std")
     return 0.0 if std is None or np.isnan(std[column]) else float(std[column])
 

@@ -37,7 +37,7 @@ class Surrogate(Protocol):
         """Number of observations."""
 
     def add(self, inputs: Numbers, outputs: Numbers) -> None:
-        """Add observations: ``n x d`` and ``(n,)``, or one of them, ``(d,)`` and a number."""
+        """Add observations: ``n x d`` and ``(n,)``, or one observation, ``(d,)`` and a number."""
 
     def update(self) -> None:
         """Bring the model up to date with the data, as every prediction does."""
@@ -74,6 +74,6 @@ class NodeSurrogate(Surrogate, Protocol):
 
 MakeSurrogate = Callable[..., Surrogate]
 #: Called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
-#: makes the kernel for as many inputs), ``rescale``, ``condense`` and ``device`` of
+#: makes the kernel for that number of inputs), ``rescale``, ``condense`` and ``device`` of
 #: :class:`~cbo_gym.agents.gp.model.GaussianProcess`; with ``categories`` if there are any
 MakeNodeSurrogate = Callable[..., NodeSurrogate]

@@ -58,7 +58,7 @@ class SafePlay:
 
     In every second round the best certified action by the agent's acquisition function is played. In the others the
     set of certified actions grows towards the best action that may be safe: the nearest certified one is played.
-    Without certified actions the safe start is played, or of the actions that were certified before the safest one.
+    Without certified actions the safe start is played; without a start, the safest action certified before.
 
     Args:
         task: soft or hard.
@@ -109,7 +109,7 @@ class SafePlay:
         def excess(inputs: Tensor, sign: float) -> Tensor:
             mean, std = model.constrained_posterior(inputs[:, -self._features.input_dim :])
             pairs = zip(self._task.constraints, mean.unbind(-1), strict=True)
-            middle = torch.stack([constraint.excess(own) for constraint, own in pairs], -1)
+            middle = torch.stack([constraint.excess(means) for constraint, means in pairs], -1)
             return (middle + sign * std * widths.to(std)).amax(-1)
 
         def pessimistic(inputs: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ class SafePlay:
         """
         calibrations = [list(map(Calibration.of, gps)) for gps in model.constrained_gps()]
         return torch.tensor(
-            [max(c.scale * float(student.ppf(self._level, c.freedom)) for c in own) for own in calibrations],
+            [max(c.scale * float(student.ppf(self._level, c.freedom)) for c in group) for group in calibrations],
             dtype=torch.float64,
         )
 
@@ -217,7 +217,7 @@ def safety_arguments(
 
 def _read_start(task: Task, start: Mapping[str, Any]) -> Action:
     try:
-        # It checks names and values.
+        # This checks names and values.
         task.codec.steer(start)
         if isinstance(task, HardTask) and frozenset(start) not in task.targets:
             raise ArgumentError(f"no target set is {sorted(start)}; sets: {', '.join(task.codec.choices)}")

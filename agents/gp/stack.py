@@ -1,7 +1,7 @@
 """Stack: several GPs of one structure, which predict and are drawn from at once.
 
-A step of an ascent asks each of a network's GPs for a few points. Where there are many of these, most of its time would
-go into starting small operations, one after another; stacked they are one.
+A step of an ascent asks each of a network's GPs for a few points. With many GPs, most of the time would go into
+starting small operations one after another; a stack joins them into one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Stack:
         prior = first.kernel.draw(self._theta(), generator, 1)
         values = prior(self._data).squeeze(-1)
         pairs = zip(self._gps, values, strict=True)
-        weights = [gp.correction(values[: len(gp)], generator) for gp, values in pairs]
+        weights = [gp.correction(gp_values[: len(gp)], generator) for gp, gp_values in pairs]
         posterior = replace(stacked.posterior, weights=pad_sequence(weights, batch_first=True).unsqueeze(-1))
 
         def function(points: Tensor) -> Tensor:
