@@ -89,7 +89,7 @@ class ConstrainedEI(NodeImprovement):
         return torch.stack(shares, -1).amax(-1)
 
     def _setting(self, constraint: Constraint, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return whether actions set a constrained variable, and to which value, ``(b,)`` each; None if none can."""
+        """Return whether actions set a constrained variable, and its value, ``(b,)`` each; None if no action can."""
         names = list(self.task.manipulable) if isinstance(self.task, HardTask) else []
         if constraint.node not in names:
             return None

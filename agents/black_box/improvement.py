@@ -64,7 +64,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
         make_surrogate: factory of a surrogate.
         surrogates: the GPs of the modelled nodes, each from the action.
         inputs: features of the actions played, ``n x d``.
-        model: these GPs together, as BoTorch takes them.
+        model: BoTorch model of all ``surrogates``.
 
     Raises:
         ArgumentError: if ``samples`` is out of range.
@@ -118,7 +118,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
         self._learn(action, observation)
 
     def _learn(self, action: Action, observation: Observation) -> Tensor:
-        """Let the surrogates of the nodes that were measured learn from a round; return the inputs, ``(d,)``."""
+        """Add a round to the surrogates of the measured nodes; return the features of its action, ``(d,)``."""
         inputs = self.features.of_actions([action])[0]
         for surrogate, column in zip(self.surrogates, self._columns, strict=True):
             if not np.isnan(value := observation["nodes"][column]):

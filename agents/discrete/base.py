@@ -81,19 +81,18 @@ class ArmAgent(Agent):
             return None
         arms = np.array([int(action) for action in actions])
         used, columns = np.unique(arms, return_inverse=True)
-        ones = self.sums[used] + 1.0, (self.counts - self.sums)[used] + 1.0
-        return {self.task.reward: np.random.default_rng(seed).beta(*ones, (count, len(used)))[:, columns]}
+        shapes = self.sums[used] + 1.0, (self.counts - self.sums)[used] + 1.0
+        return {self.task.reward: np.random.default_rng(seed).beta(*shapes, (count, len(used)))[:, columns]}
 
     def estimated_rewards(self) -> np.ndarray:
         return self.means()[[int(past.action) for past in self.history]]
 
 
 def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
-    """Return the indices of the task's arms on these sets.
+    """Return the indices of the task's arms on the ``sets`` of variables.
 
     Raises:
-        UnsupportedModeError: if ``sets`` is "possibly_optimal" and one of these sets has no arm, so that another arm
-            may be the best.
+        UnsupportedModeError: if ``sets`` is "possibly_optimal" and a possibly optimal set has no arm.
     """
     targets = [frozenset(arm) for arm in task.arms]
     offered = dict.fromkeys(targets)

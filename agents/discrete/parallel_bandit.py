@@ -46,7 +46,7 @@ class ParallelBandit(ArmAgent):
         self._node = np.array([task.nodes.index(name) for name, _ in pairs])
         self._value = np.array([value for _, value in pairs])
         self._rare: np.ndarray | None = None
-        #: How often each arm's value was seen while nothing was set, and the rewards then.
+        #: Number of observations of each arm's value while nothing was set, and the sum of their rewards.
         self._observed_counts, self._observed_sums = np.zeros(len(task.arms)), np.zeros(len(task.arms))
 
     def act(self, observation: Observation) -> Action:
@@ -72,7 +72,7 @@ class ParallelBandit(ArmAgent):
         """Return ``None``, as :meth:`reward_posterior`."""
 
     def means(self) -> np.ndarray:
-        """Return mean rewards of the arms: of the rarest ones when played, of the others when observed."""
+        """Return mean rewards of the arms: from plays for the rarest arms, from observations for the others."""
         played = np.zeros(len(self.counts), dtype=bool)
         if self._rare is not None:
             played[self._rare] = self.counts[self._rare] > 0.0

@@ -16,7 +16,7 @@ from cbo_gym.task import Action, Info, Observation
 
 # Number of Newton steps, which leave an error below 1e-10.
 NEWTON_STEPS = 6
-# Number of rounds for each arm that bounds look ahead.
+# Number of rounds per arm for which bounds are computed ahead.
 LOOK_AHEAD = 2
 
 
