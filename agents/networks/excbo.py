@@ -3,8 +3,8 @@
 Every round, for every node: a GP of the node given its parents and own actions gives estimates u^ of the exogenous
 variable in each round; a Gaussian mixture is fitted to the u^; and a decoder, a GP of the node given parents, actions
 and u^, models the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The action with the highest
-``E[mean] + beta E[std]`` of the reward's decoder is played. A node that is set has this value, and its models skip the
-round.
+``E[mean] + beta E[std]`` of the reward's decoder is played. The models of a node skip the rounds in which
+it was set.
 """
 
 from __future__ import annotations

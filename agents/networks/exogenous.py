@@ -43,8 +43,8 @@ MixtureSize = int | str
 def fit_mixture(values: np.ndarray, components: MixtureSize, seed: int) -> GaussianMixture:
     """Fit a Gaussian mixture to values ``(n,)``, at least one, by expectation maximisation (scikit-learn).
 
-    ``components`` is their number, or ``"bic"`` for the one in 1 to 4 with the least Bayesian information criterion;
-    there are never more than values that differ visibly.
+    ``components`` is the number of components, or ``"bic"`` for the number from 1 to 4 with the least Bayesian
+    information criterion. It is at most the number of values that differ visibly.
     """
     from sklearn.mixture import GaussianMixture as Mixture
 
@@ -121,8 +121,8 @@ class EncoderDecoder:
         self.exogenous = (outputs - self.encoder.mean(inputs)) / spread
         fitted = fit_mixture(self.exogenous.cpu().numpy(), self._components, self._seed)
         # u^ is the exogenous variable plus an error with this variance.
-        wrong = float((error.diagonal() / spread.square()).mean())
-        stds = list(np.sqrt(np.square(fitted.stds) + wrong))
+        error_variance = float((error.diagonal() / spread.square()).mean())
+        stds = list(np.sqrt(np.square(fitted.stds) + error_variance))
         self.distribution = GaussianMixture(fitted.weights, fitted.means, stds)
         self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
 
@@ -242,7 +242,7 @@ class Draws(NamedTuple):
 
     Attributes:
         exogenous: node with an exogenous variable -> u^, from its mixture.
-        deviations: node, except the reward -> standard deviations by which its mechanism is off the decoder's mean.
+        deviations: node, except the reward -> its mechanism less the decoder's mean, in standard deviations.
         directions: orthonormal, ``s x r``; the first halves of the deviations are these columns times ``sqrt(s)``.
     """
 
@@ -267,7 +267,7 @@ class ExogenousNetwork(GPNetwork):
     Args:
         task: the soft or hard task.
         components: number of components of the mixtures, see :func:`fit_mixture`.
-        seed: seed of their fits.
+        seed: seed of the fits of the mixtures.
         device: torch device.
     """
 

@@ -1,4 +1,4 @@
-"""Exploration of network agents: another action is played if the outcome of the agent's own is already known.
+"""Exploration of network agents: another action is played if the outcome of the agent's action is known.
 
 Optimism within a model's confidence bounds can miss regions without data, such as outer rings of Dropwave. So if the
 model is certain of the outcome of the agent's action, another one is played, at most ``RATE * sqrt(t)`` times in t
@@ -129,7 +129,7 @@ class Exploration:
         """Return the action that drives a parent of the reward to its next extreme.
 
         Extremes are skipped if they were played, or if no reward above ``best`` is plausible beyond them; None if all
-        are.
+        are skipped.
         """
         features = self.network.features
         played_points = torch.stack([features.encode(action) for action in played]).to(self.device)

@@ -108,7 +108,7 @@ class GPNetwork:
         self.minimal = tuple(minimal_among(task.diagram, task.reward, self._targets, constrained))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
-        self._rows = self.inputs  # the same of all rounds, also of those without a reward
+        self._rows = self.inputs  # features of the actions of all rounds, including those without a reward
         self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in all rounds
         self._errors = self._observed  # variances of the stated errors of these values
         # Whether the values are those of this system's mechanisms.
@@ -202,7 +202,7 @@ class GPNetwork:
         """Learn from a round: every node that was not set, and was measured with its parents.
 
         The action of a ``partial`` round, which has no reward of this system, is not among ``inputs``; its target is -1
-        if nothing was set, and no target is empty. Nodes that ``observation["differs"]`` marks are not learned.
+        if nothing was set, and the task has no empty target. Nodes that ``observation["differs"]`` marks are skipped.
         """
         if not partial:
             self.inputs = torch.cat([self.inputs, self.features.of_actions([action]).to(self.inputs)])
@@ -244,7 +244,7 @@ class GPNetwork:
         return any(parent in self.signals for parent in self.parents[node])
 
     def _update_signals(self) -> None:
-        """Give the children of signals the present estimates of these, in all their data."""
+        """Replace the signals in all data of their children by their present estimates."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
         columns, errors = self._rows.split(1, -1), dict(zip(self.nodes, self._errors.unbind(-1), strict=True))
         is_current = dict(zip(self.nodes, self._is_current.unbind(-1), strict=True))
@@ -261,7 +261,7 @@ class GPNetwork:
     def expected_nodes(self, action: Action, measured: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return each modelled node under an action, pushed through the posterior means without noise.
 
-        Effects of ``measured`` nodes follow from their values, those of signals from the signals.
+        Effects of ``measured`` nodes follow from the measured values, effects of signals from the signals.
         """
         known = measured or {}
 
@@ -276,9 +276,9 @@ class GPNetwork:
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions, ``(b,)`` each.
 
-        Functions of the nodes above the reward lie ``z`` standard deviations off their means, with a ``z`` a node that
-        all actions and all noise of a draw have in common, as if a function erred alike everywhere. To the variance of
-        the means over these draws the mean variance of the reward's own function is added.
+        In each draw, the function of a node above the reward lies ``z`` standard deviations off its mean. All actions
+        and all noise share this ``z``, as if a function erred alike everywhere. The variance is that of the means over
+        the draws, plus the mean variance of the reward's function.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -286,12 +286,12 @@ class GPNetwork:
         upstream = self.nodes[:-1]
         count = POSTERIOR_DRAWS if upstream else 1
         draws = normals(upstream, count, seed=0)
-        off = {node: z.to(inputs).repeat_interleave(len(inputs))[:, None] for node, z in draws.items()}
+        offsets = {node: z.to(inputs).repeat_interleave(len(inputs))[:, None] for node, z in draws.items()}
         reward_variances: list[Tensor] = []
 
         def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-            if node in off:
-                return mean + off[node] * std
+            if node in offsets:
+                return mean + offsets[node] * std
             reward_variances.append(std.square().mean(-1))
             return mean
 
@@ -314,10 +314,10 @@ class GPNetwork:
             functions: number of networks.
             samples: number of draws in ``noise``.
         """
-        off = {node: z.repeat_interleave(samples) for node, z in normals(self.nodes, functions, seed=1).items()}
+        offsets = {node: z.repeat_interleave(samples) for node, z in normals(self.nodes, functions, seed=1).items()}
         values = self.rollout(
             inputs,
-            lambda node, points, mean, std: mean + std * off[node].to(mean),
+            lambda node, points, mean, std: mean + std * offsets[node].to(mean),
             {node: draw.repeat(functions) for node, draw in noise.items()},
         )
         shape = len(inputs), functions * samples
@@ -368,7 +368,7 @@ class GPNetwork:
         return list(zip(*each, strict=True))
 
     def _stack_of(self, nodes: tuple[str, ...], points: list[Tensor]) -> Stack | None:
-        """Return the stack of a group of nodes, unless it has one node or there are several samples of the points."""
+        """Return the stack of a group of nodes; None if the group has one node or the points several samples."""
         alike = all(inputs.shape[:2] == points[0].shape[:2] and inputs.shape[1] == 1 for inputs in points)
         return self._stacks.get(nodes) if alike else None
 
@@ -529,7 +529,7 @@ class GPNetwork:
         value: Callable[[tuple[str, ...], list[Tensor]], list[Tensor]],
         noise: Mapping[str, Tensor],
     ) -> dict[str, Tensor]:
-        """As :meth:`propagate`, of groups of nodes that do not depend on each other."""
+        """Return values as :meth:`propagate`, for groups of nodes that do not depend on each other."""
         self.update()
         settings, columns = self.settings(inputs), inputs.split(1, -1)
         settled = {node: setting for node, (mask, setting) in settings.items() if self.skips and mask.all()}

@@ -82,7 +82,7 @@ class BumpyNoise(Noise):
     def features(self, points: Tensor) -> Tensor:
         along = np.clip((self._bend(points.cpu().numpy()) - self._low) / self._span, 0.0, 1.0)
         bumps = np.exp(-0.5 * ((along[..., None] - self._centres) / BUMP_WIDTH) ** 2)
-        # Without points the number of columns does not follow from the size.
+        # The number of columns is given, because reshape cannot infer it without points.
         columns = bumps.reshape(len(points), BUMPS * along.shape[1])
         return torch.from_numpy(np.column_stack([np.ones(len(points)), columns])).to(points)
 

@@ -56,7 +56,7 @@ class Adam:
     """``torch.optim.Adam`` as an ascent. That class itself imports torch's compiler, which takes seconds.
 
     Args:
-        parameters: tensors to change in place; those without a gradient stay.
+        parameters: tensors to change in place; tensors without a gradient do not change.
         rate: learning rate.
     """
 

@@ -33,10 +33,10 @@ def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
 
 
 def information(network: GPNetwork, inputs: Tensor) -> Tensor:
-    """Return the information that an observation gives of these nodes' functions, ``(b,)``.
+    """Return the information of an observation about the functions of the nodes that are not set, ``(b,)``.
 
-    It is the sum of ``log(1 + std^2 / noise^2)``, twice the gain in nats. Noise below ``KNOWN`` prior standard
-    deviations counts as that.
+    It is the sum of ``log(1 + std^2 / noise^2)``, twice the gain in nats. The noise counts as at
+    least ``KNOWN`` prior standard deviations.
     """
 
     def of_node(gp: NodeSurrogate, points: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSur
 
 
 def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
-    """Return the inputs of the reward's GP where the posterior means lead, ``b x d``."""
+    """Return the inputs of the reward's GP under the posterior means of the other nodes, ``b x d``."""
     *others, reward = network.nodes
     return network.node_inputs(reward, network.propagate(inputs, network.mean, others), inputs.split(1, -1))[:, 0]
 
@@ -69,8 +69,8 @@ def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
 def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
     """Return distances of the reward node's inputs from the nearest data, in units of their ranges, ``(b,)``.
 
-    They are -1 where a search is useless: where the reward is half known, its posterior standard deviation
-    being below ``UNKNOWN`` prior ones, or not plausibly above ``best``, which is beyond ``PLAUSIBLE`` of them.
+    They are -1 where a search is useless: where the reward's posterior standard deviation is below ``UNKNOWN``
+    prior ones, or its mean plus ``PLAUSIBLE`` posterior ones is at most ``best``.
     """
     gp, points = network.surrogates[network.task.reward], reward_inputs(network, inputs)
     mean, std = gp.posterior(points)
@@ -84,8 +84,8 @@ def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
 def plausible_beyond(network: GPNetwork, column: int, sign: float, inputs: Tensor) -> Tensor:
     """Return the best reward that is plausible a little beyond an action's input of the reward node, a scalar.
 
-    It is the mean plus ``PLAUSIBLE`` standard deviations, where one input goes on, to greater values if ``sign`` is 1,
-    to smaller ones if it is -1; ``inputs`` are of one action, ``1 x input_dim``.
+    It is the mean plus ``PLAUSIBLE`` standard deviations at its greatest. The input ``column`` is greater than the
+    action's if ``sign`` is 1, smaller if it is -1. ``inputs`` are features of one action, ``1 x input_dim``.
     """
     gp, point = network.surrogates[network.task.reward], reward_inputs(network, inputs)[0]
     values = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])

@@ -54,9 +54,9 @@ class Pessimism:
         return violations(self._constraints, *self.expectations(inputs), CAUTION)
 
     def unknown_share(self, inputs: Tensor) -> Tensor:
-        """Return the greatest share of the prior standard deviation that is left of the functions involved, ``(b,)``.
+        """Return the greatest posterior standard deviation as a share of the prior one, ``(b,)``.
 
-        These are the functions of the constrained nodes and their ancestors that actions do not set.
+        The greatest is over the constrained nodes and their ancestors, if actions do not set them.
         """
         shares = of_free_nodes(self._network, inputs, lambda gp, points: gp.posterior(points)[1] / gp.prior_std(points))
         return shares[self._involved].amax(0)

@@ -21,7 +21,7 @@ from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.novelty import information
 from cbo_gym.task import Action, HardTask, Round
 
-# All chosen on seeds 100 to 109 of six noisy tasks.
+# These constants were chosen on seeds 100 to 109 of six noisy tasks.
 # Number of first rounds, every second of which explores.
 FIRST_ROUNDS = 20
 # Until this round every fifth explores; in hard mode only with latent causes.
