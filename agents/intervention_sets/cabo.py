@@ -37,7 +37,7 @@ class CaBO(Agent):
 
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if no scope of the task sets a possibly optimal
-            set, or none is empty.
+            set, or no scope is empty.
     """
 
     modes = frozenset({Mode.CONTEXTUAL})

@@ -82,7 +82,7 @@ class CandidateGraphs:
             self._explained = {}
             self._rows = np.array([observation["nodes"] for _, observation, _ in self._rounds])
             sets = [self._task.targets[int(action["target"])] for action, _, _ in self._rounds]
-            self._left_alone = {name: np.array([name not in s for s in sets], bool) for name in self._task.nodes}
+            self._is_natural = {name: np.array([name not in s for s in sets], bool) for name in self._task.nodes}
             scores = np.array([self._log_evidence(diagram) for diagram in self.diagrams])
             weights = np.exp(scores - scores.max())
             self._probabilities = weights / weights.sum()
@@ -99,13 +99,13 @@ class CandidateGraphs:
         return add_up(
             self._explanation(name, diagram.parents(name)).log_evidence
             for name in self._task.nodes
-            if self._left_alone[name].sum() >= MIN_ROUNDS
+            if self._is_natural[name].sum() >= MIN_ROUNDS
         )
 
     def _explanation(self, name: str, parents: tuple[str, ...]) -> SmoothExplanation:
         key = name, tuple(sorted(parents))
         if key not in self._explained:
-            rows = self._rows[self._left_alone[name]]
+            rows = self._rows[self._is_natural[name]]
             columns = [self._task.nodes.index(parent) for parent in key[1]]
             self._explained[key] = explain(rows[:, columns], rows[:, self._task.nodes.index(name)])
         return self._explained[key]
@@ -143,7 +143,7 @@ class CandidateGraphs:
         return self._models[index]
 
     def information(self, target: frozenset[str], values: Tensor) -> np.ndarray:
-        """Return expected decrease of the posterior's entropy by a round, in nats, ``(n,)``.
+        """Return the expected decrease of the posterior's entropy by a round, in nats, ``(n,)``.
 
         Rounds are simulated in every likely graph, from its own predictions. The target set may be empty.
         """

@@ -206,14 +206,14 @@ class RewardGP(GaussianProcess):
     Args:
         name: name of the reward or the target set, for error messages.
         dim: number of inputs.
-        covariance: makes the kernel of so many inputs.
+        covariance: function of the number of inputs that makes the kernel.
         device: torch device.
         noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
         categories: input that is a category -> the number of categories.
 
     Attributes:
-        unit: unit of the rewards, above 0; the priors of all variances are relative to it. Since it is that of all
-            rewards, two similar ones do not make the model sure.
+        unit: unit of the rewards, above 0; the priors of all variances are relative to it. It comes from all
+            rewards, so that two similar ones do not make the model sure.
         expected_noise: standard deviation of the rewards' noise as estimated from observations; None if unknown.
     """
 
@@ -236,7 +236,7 @@ class RewardGP(GaussianProcess):
 
     @property
     def noise_of_rewards(self) -> float:
-        """Standard deviation of the rewards' noise, in their units; without data its prior's median."""
+        """Standard deviation of the rewards' noise, in their units; without data the median of its prior."""
         if len(self):
             return float(self.noise_scale)
         if self.noise_std is not None:
@@ -375,8 +375,8 @@ def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) 
 
     Z has no descendants of the targets and separates them from the reward once the edges out of them are cut; then
     ``E[Y | do(x)]`` is the mean over Z of ``E[Y | x, Z]`` (Pearl, *Causality*, 2009, sec. 3.3 and 3.4). If any set
-    will do, then so does that of all allowed ancestors (van der Zander, Liskiewicz & Textor 2014, sec. 4); variables
-    are dropped from it, causes first, while it still separates.
+    is valid, so is that of all allowed ancestors (van der Zander, Liskiewicz & Textor 2014, sec. 4); variables are
+    dropped from that set, causes first, while it still separates.
     """
     cut = diagram.without_effects(target)
     chosen = diagram.ancestors(target | {reward}) - diagram.descendants(target) - {reward}

@@ -320,10 +320,10 @@ class CBO(Agent):
                 for node, regressed in regressions.items():
                     shared[node, id(regressed.gp)].append((columns, regressed))
             for (node, _), parts in shared.items():
-                inputs, means = (torch.cat(own) for own in zip(*[part[1:] for _, part in parts], strict=True))
-                own = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
+                inputs, means = (torch.cat(columns) for columns in zip(*[part[1:] for _, part in parts], strict=True))
+                drawn = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
                 columns = np.concatenate([columns for columns, _ in parts])
-                draws.setdefault(node, np.full((count, len(actions)), np.nan))[:, columns] = own.cpu().numpy()
+                draws.setdefault(node, np.full((count, len(actions)), np.nan))[:, columns] = drawn.cpu().numpy()
         return draws
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
@@ -335,8 +335,8 @@ class CBO(Agent):
                 regressions = {} if isinstance(model, EmptySetModel) else model.regressions(values)
                 for node, regressed in regressions.items():
                     gps[node][id(regressed.gp)] = regressed.gp
-            each = {node: [predict_left_out(gp, gp.rewards) for gp in own.values()] for node, own in gps.items()}
-        return {node: LeaveOneOut.join(own) for node, own in each.items()}
+            each = {node: [predict_left_out(gp, gp.rewards) for gp in by_id.values()] for node, by_id in gps.items()}
+        return {node: LeaveOneOut.join(predictions) for node, predictions in each.items()}
 
     def _by_model(self, actions: Sequence[Action]) -> Iterator[tuple[Any, np.ndarray, torch.Tensor]]:
         """Yield the model of each set among actions, the actions' positions, and the values of the set's variables."""

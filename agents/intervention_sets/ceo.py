@@ -96,7 +96,7 @@ def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: T
 
     Args:
         mean: shape ``(n,)``.
-        std: the same, above 0.
+        std: shape ``(n,)``, above 0.
         noise: standard deviation of the observations about the variables, at least 0.
         greatest: samples or quantiles of the greatest.
 

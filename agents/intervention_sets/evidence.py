@@ -133,7 +133,7 @@ def linear_log_evidence(
 
     Args:
         gram: Gram matrix of the standardised causes, ``(d, d)``.
-        products: their products with the centred effect, ``(d,)``.
+        products: products of the causes with the centred effect, ``(d,)``.
         total: the sum of squares of the centred effect.
         count: the number n of values.
         sets: columns of the causes, ``(m, k)``.

@@ -46,9 +46,9 @@ class HardView:
         return int(action[self._key]) in self.indices
 
     def to_hard(self, action: Action) -> Action:
-        """Return the hard task's action for one of the other task's."""
+        """Return the hard task's action for an action of the other task."""
         return {"target": np.int64(self.indices.index(int(action[self._key]))), "values": action["values"]}
 
     def from_hard(self, action: Action) -> Action:
-        """Return the other task's action for one of the hard task's."""
+        """Return the other task's action for an action of the hard task."""
         return {self._key: np.int64(self.indices[int(action["target"])]), "values": action["values"]}

@@ -35,7 +35,7 @@ class HCBO(CBO):
 
     Args:
         weighing: rounds with each variable set alone before the sets are chosen, initial ones included; 1 to 10,000.
-        starts: rounds with each set that is chosen before they compete, initial ones included; 1 to 10,000.
+        starts: rounds with each chosen set before the sets compete, initial ones included; 1 to 10,000.
         device: torch device.
 
     Raises:
@@ -87,7 +87,7 @@ class HCBO(CBO):
         return rewards
 
     def _too_few(self, rewards: list[list[float]], enough: int) -> int | None:
-        """Return the explored target with the fewest plays; ``None`` if it has enough."""
+        """Return the index of the explored target with the fewest plays; ``None`` if all have enough."""
         rarest = min(self._explored, key=lambda model: len(rewards[model.index]), default=None)
         return rarest.index if rarest is not None and len(rewards[rarest.index]) < enough else None
 
@@ -103,7 +103,7 @@ class HCBO(CBO):
         return float(bound[best]), self._models[index].action(points[best].cpu().numpy())
 
     def _best_covering(self) -> list[frozenset[str]]:
-        """For each size the target with the greatest coverage."""
+        """Return, for each size, the target with the greatest coverage."""
         self._refresh()
         best = {next(iter(self.task.targets[model.index])): float(model.estimates().max()) for model in self._explored}
         weights = relative_weights(best)
@@ -129,7 +129,7 @@ class HCBO(CBO):
 
 
 class FlatEffects:
-    """Effect model that expects the mean of all rewards of every intervention."""
+    """Effect model that predicts the mean of all rewards for every intervention."""
 
     def __init__(self, width: int) -> None:
         self.observations = torch.empty((0, width), dtype=torch.float64)
@@ -157,7 +157,7 @@ def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
 
 
 def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
-    """Return the weight of the reward: a set variable has its own, another the mean of its parents', a root 0."""
+    """Return the weight of the reward. Set variables have theirs, roots 0, others the mean of their parents."""
     scores: dict[str, float] = {}
     for name in diagram.topological_order:
         parents = diagram.parents(name)

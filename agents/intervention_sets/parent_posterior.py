@@ -26,7 +26,7 @@ MAX_SETS = 32
 NEGLIGIBLE = 0.01
 # Number of observations over which a nonlinear effect is averaged.
 AVERAGED = 8
-# With fewer rounds the reward has no parents.
+# Number of rounds below which the reward is taken to have no parents.
 MIN_ROUNDS = 3
 
 
@@ -55,7 +55,7 @@ class ParentPosterior:
         self._names = [name for name in task.nodes if name != task.reward]
         self._rows: list[np.ndarray] = []
         self._rewards: list[float] = []
-        # Rounds in which nothing was set.
+        # For each round, whether nothing was set.
         self._idle: list[bool] = []
         self._device = device
         self._known: list[Parents] = [()]

@@ -30,7 +30,7 @@ RADII = (0.03, 0.005)
 
 
 class Setting(NamedTuple):
-    """What the set models of an agent share: its task, effect model, costs and torch device."""
+    """The task, effect model, costs and torch device that the set models of an agent share."""
 
     task: HardTask
     effects: EffectModel
@@ -97,7 +97,7 @@ class InterventionSetModel(ABC):
         """Standard deviation of a reward around E[Y | do(x)]."""
 
     def unexplained_noise(self) -> float | None:
-        """Return :attr:`noise` as :func:`unexplained` estimates it from observations; ``None`` if it cannot."""
+        """Return :attr:`noise` as :func:`residual_std` estimates it; ``None`` with too few observations."""
         return None
 
     def log_surcharge(self, values: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ class SetModel(InterventionSetModel):
 
     @abstractmethod
     def regressions(self, values: Tensor) -> dict[str, Regressed]:
-        """Return the models of the reward, and of other nodes, at values ``n x d``; empty if they are no single GPs."""
+        """Return the models of the reward, and of other nodes, at values ``n x d``; empty unless each is one GP."""
 
     def _inside(self, values: Tensor) -> Tensor:
         """Return values ``n x d`` within the limits of the next action; those inside as they are."""
@@ -235,7 +235,7 @@ class SetModel(InterventionSetModel):
             with torch.no_grad():
                 return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
 
-        # Limits of the next action alone, of variables that a user fixes for it.
+        # Whether a user fixes variables of the next action, which changes its limits.
         is_steered = self._codec.limits is not self._limits
         candidates = self._inside(self._candidates) if is_steered else self._candidates
         scores = score(candidates, None if is_steered else self._prior)

@@ -99,7 +99,7 @@ def sets_kernel(dim: int, share: float = 1.0) -> Kernel:
     """Return ``RBF (v + s s' + w n n')`` of inputs (values, whether set, s, n).
 
     Args:
-        dim: number of inputs, 2 more than twice that of the variables.
+        dim: number of inputs, twice the number of variables plus 2.
         share: share of the rewards' variance that is not noise, above 0; the prior of w is relative to it.
     """
     count = dim // 2 - 1

@@ -12,8 +12,8 @@ def residual_std(values: Tensor, rewards: Tensor) -> float | None:
     """Return the standard deviation of rewards about a least-squares fit by a set's variables and their squares.
 
     An intervention on these variables removes their part of the rewards' variance, and, without confounding, leaves the
-    rest. Both are of rounds where nothing was set, ``n x d`` and ``(n,)``. The estimate is None with fewer than
-    ``MIN_ROUNDS`` rounds a coefficient.
+    rest. The arguments are of rounds where nothing was set, ``n x d`` and ``(n,)``. The estimate is None with fewer
+    than ``MIN_ROUNDS`` rounds a coefficient.
     """
     count, dim = values.shape
     coefficients = 1 + 2 * dim

@@ -68,7 +68,7 @@ class SeveralObjectivesAgent(SearchAgent):
 
         Args:
             nodes: ``... x len(observed)``.
-            inputs: features of actions, ``... x input_dim``, whose dimensions in front broadcast against those.
+            inputs: features of actions, ``... x input_dim``, whose leading dimensions broadcast against ``nodes``.
         """
         columns = dict(zip(self.observed, nodes.unbind(-1), strict=True))
         if self._is_paid_for:
@@ -144,7 +144,7 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
         optimal = minimal_intervention_sets(task.diagram, first, task.manipulable, constrained=others)
     else:
         optimal = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
-    # A task may not offer them.
+    # The task may offer none of them.
     return [target for target in task.targets if target in optimal] or list(task.targets)
 
 

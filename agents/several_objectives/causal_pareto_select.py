@@ -38,7 +38,7 @@ class _Local:
 
     @property
     def count(self) -> int:
-        """Rounds in which it was set."""
+        """Number of rounds in which the set was played."""
         return len(self.surrogates[0].inputs)
 
 

@@ -49,7 +49,7 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
     Attributes:
         features: features of the task's actions, the inputs of the GPs.
         surrogates: the GPs of the objectives that are variables, each from the action.
-        model: these GPs together, as BoTorch takes them.
+        model: BoTorch model of all ``surrogates``.
 
     Raises:
         ArgumentError: if an argument is out of range.

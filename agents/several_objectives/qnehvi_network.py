@@ -1,4 +1,4 @@
-"""qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs. The method is ours, of known parts.
+"""qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs. A new method of known parts.
 
 Networks drawn from the posterior of a GP per node give joint samples of all objectives, each a mean over the nodes'
 noise. A round plays the action with the greatest expected gain of hypervolume over the sampled fronts of the actions
