@@ -72,7 +72,7 @@ class METS(SuperArmAgent):
         return self.super_arms[rows[int(scores.argmax())]].copy()
 
     def candidates(self) -> np.ndarray:
-        """Return rows of the super arms to compare in this round, a random part if there are many."""
+        """Return rows of the super arms to compare: all, or if there are many, similar ones and a random part."""
         count = len(self.super_arms)
         if count <= MAX_COMPARED:
             return np.arange(count)

@@ -70,9 +70,9 @@ def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) ->
         gram, slope = slopes.T @ slopes, slopes.T @ (nodes - solution.nodes).ravel()
         for _ in range(TRIALS):
             moved = _step(system, gram, slope, damping)
-            tried = _solve(moved, exogenous)
-            if (left := float(np.sum((nodes - tried.nodes) ** 2))) < loss:
-                system, solution, loss, damping = moved, tried, left, damping / EASIER
+            trial = _solve(moved, exogenous)
+            if (trial_loss := float(np.sum((nodes - trial.nodes) ** 2))) < loss:
+                system, solution, loss, damping = moved, trial, trial_loss, damping / EASIER
                 break
             damping *= HARDER
         if not loss < (1.0 - MIN_GAIN) * before:
@@ -107,7 +107,7 @@ def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
 def _influences(
     system: SeparableSystem, effect: int, nodes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Return a node's causes, with values and slopes of the components, ``(K, rounds)``, at ``(N, rounds)`` nodes."""
+    """Yield a node's causes, with values and slopes of the components, ``(K, rounds)``, at ``(N, rounds)`` nodes."""
     for cause in np.flatnonzero(system.coefficients[:, effect].any(axis=0)):
         below, value, above = (
             np.stack([component(nodes[cause] + shift) for component in system.components])
@@ -126,7 +126,7 @@ def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarr
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
     """
-    observing, observed = 0.0, nodes.T
+    observation_variance, observed = 0.0, nodes.T
     filtered_nodes = np.empty_like(observed)
     for iteration in range(FILTER_PASSES):
         errors = np.empty(len(observed))
@@ -137,7 +137,8 @@ def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarr
                     if weight != 0.0:
                         predicted += weight * component(filtered_nodes[cause])
             errors[effect] = np.mean((observed[effect] - predicted) ** 2)
-            trust = 0.5 if not iteration else max(0.0, 1.0 - observing / max(errors[effect], np.finfo(float).tiny))
+            variance = max(errors[effect], np.finfo(float).tiny)
+            trust = max(0.0, 1.0 - observation_variance / variance) if iteration else 0.5
             filtered_nodes[effect] = predicted + trust * (observed[effect] - predicted)
-        observing = errors.min()
+        observation_variance = errors.min()
     return filtered_nodes.T

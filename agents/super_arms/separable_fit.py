@@ -83,8 +83,8 @@ class SeparableModel:
         rounds = self.rounds()
         former, self.system = self.system, self._fit(*rounds)
         self._fitted_to, self.error, self._errors = len(self._rounds), self._error(self.system, *rounds[1:]), []
-        if former is not None and (kept := self._error(former, *rounds[1:])) < self.error:
-            self.system, self.error = former, kept
+        if former is not None and (former_error := self._error(former, *rounds[1:])) < self.error:
+            self.system, self.error = former, former_error
         return self.system is not former
 
     def _is_outdated(self) -> bool:
@@ -128,16 +128,16 @@ def fit_jointly(
 
 
 def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:
-    """Return an acyclic system whose functions' arguments are partly the observed nodes, if it predicts these badly.
+    """Return an acyclic system of regressions on the nodes that :func:`filter_nodes` estimates.
 
     It is the system of the pass that predicts the nodes best from the signals alone.
     """
 
-    def look(regressed: SeparableSystem) -> Pass:
+    def evaluate(regressed: SeparableSystem) -> Pass:
         system = regressed.without_cycles()
         return Pass(system.mean_square_error(exogenous, nodes), system, filter_nodes(system, exogenous, nodes))
 
-    return min(_passes(exogenous, nodes, components, look), key=_error_of).system
+    return min(_passes(exogenous, nodes, components, evaluate), key=_error_of).system
 
 
 def _fit_jointly(
@@ -149,12 +149,12 @@ def _fit_jointly(
     """
     box = np.minimum(nodes.min(axis=0), 0.0), np.maximum(nodes.max(axis=0), 0.0)
 
-    def look(regressed: SeparableSystem) -> Pass:
+    def evaluate(regressed: SeparableSystem) -> Pass:
         proposed = regressed.without_cycles() if acyclic else regressed.damp_cycles(*box)
         system, solution = _solve_near(proposed, exogenous, nodes)
         return Pass(float(np.mean((nodes - solution) ** 2)), system, solution)
 
-    passes = list(_passes(exogenous, nodes, components, look))
+    passes = list(_passes(exogenous, nodes, components, evaluate))
     best, last = min(passes, key=_error_of), passes[-1]
     chosen = last if last.error <= TOLERATED * best.error else best
     return chosen.system, chosen.arguments
@@ -181,12 +181,12 @@ def _passes(
     exogenous: np.ndarray,
     nodes: np.ndarray,
     components: Sequence[EdgeFunction],
-    look: Callable[[SeparableSystem], Pass],
+    evaluate: Callable[[SeparableSystem], Pass],
 ) -> Iterator[Pass]:
-    """Return regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
+    """Yield regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
     arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(MAX_PASSES):
-        result = look(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
+        result = evaluate(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
         yield result
         if np.abs(result.system.coefficients - before).max() < CONVERGED:
             return
@@ -250,7 +250,7 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
 def _proposals(
     path: np.ndarray, gram: np.ndarray, correlation: np.ndarray, total: float, rounds: int
 ) -> list[tuple[float, np.ndarray]]:
-    """For every number of features, from 0, the best set and its residual sum of squares.
+    """Return, for every number of features from 0, the best set and its residual sum of squares.
 
     Candidates are the sets on the Lasso's path, and their subsets by backward elimination.
     """
@@ -291,13 +291,13 @@ def backward_elimination(
     inverse = np.linalg.inv(gram[np.ix_(chosen, chosen)])
     diagonal, weights = inverse.diagonal(), inverse @ correlation[chosen]
     left = total - float(weights @ correlation[chosen])
-    worth = np.full(len(chosen), np.inf)
+    increases = np.full(len(chosen), np.inf)
     for _ in chosen:
         yield max(left, 0.0), present
-        np.divide(weights * weights, diagonal, out=worth, where=present[chosen])
-        weakest = worth.argmin()
-        left += float(worth[weakest])
-        worth[weakest], present[chosen[weakest]] = np.inf, False
+        np.divide(weights * weights, diagonal, out=increases, where=present[chosen])
+        weakest = increases.argmin()
+        left += float(increases[weakest])
+        increases[weakest], present[chosen[weakest]] = np.inf, False
         step = inverse[:, weakest] / diagonal[weakest]
         weights -= step * weights[weakest]
         inverse -= step[:, None] * inverse[weakest]
@@ -314,8 +314,8 @@ def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, featur
     variance = float(np.median(np.where(np.isfinite(left), left, np.inf).min(axis=1) / max(rounds - sizes[-1], 1)))
     for _ in range(VARIANCE_PASSES):
         weight = rounds + COMMON_ROUNDS
-        doubt = np.log(left + COMMON_ROUNDS * variance + np.finfo(float).tiny)
-        best = (weight * doubt + price).argmin(axis=1)
+        log_variances = np.log(left + COMMON_ROUNDS * variance + np.finfo(float).tiny)
+        best = (weight * log_variances + price).argmin(axis=1)
         unexplained = np.take_along_axis(left, best[:, None], axis=1).sum()
         variance = float(unexplained / max(rounds * len(left) - best.sum(), 1))
     return [sets[size][1] for sets, size in zip(proposals, best, strict=True)]

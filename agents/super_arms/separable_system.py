@@ -15,7 +15,7 @@ EdgeFunction = Callable[[np.ndarray], np.ndarray]
 # Cause, function, and its effects with weights.
 Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]
 
-# Sweeps converge at a change below the tolerance, and diverge at a change so many times the smallest so far.
+# Sweeps converge at a change below the tolerance, and diverge at a change ``DIVERGED`` times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 # Largest absolute value of a node.
 LARGEST = 1e6
@@ -108,7 +108,7 @@ class SeparableSystem:
         return SeparableSystem(self.components, coefficients)
 
     def damp_cycles(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
-        """Return the system with edges on cycles scaled down so that there is one solution; itself if there is one.
+        """Return the system with edges on cycles scaled down, if necessary, so that it has exactly one solution.
 
         They are scaled until the spectral radius of the matrix of largest slopes on the box is at most
         :data:`MAX_RADIUS`, which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
@@ -139,7 +139,7 @@ def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
 def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
     """Solve a cycle in place by fixed-point sweeps; on entry its nodes hold the influence from outside."""
     outer = nodes.copy()
-    first = np.inf
+    smallest = np.inf
     for _ in range(MAX_SWEEPS):
         following = outer.copy()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -148,8 +148,8 @@ def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
         nodes[block] = following[block]
         if change <= TOLERANCE:
             return
-        first = min(first, change)
-        if not change < DIVERGED * first:
+        smallest = min(smallest, change)
+        if not change < DIVERGED * smallest:
             break
     raise ArithmeticError("the fixed-point sweeps of a fitted system do not converge")
 

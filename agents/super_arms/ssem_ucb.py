@@ -51,7 +51,7 @@ MIN_SAMPLES, MAX_SAMPLES = 16, 512
 
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
-# How the confidence C of the selected base arms, (super arms, N), becomes one number per super arm.
+# Functions of the confidence C of the selected base arms, (super arms, N), and s to one number per super arm.
 EXTERNAL: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "max": lambda confidence, limit: confidence.max(axis=1),
     "sum": lambda confidence, limit: confidence.sum(axis=1) / limit,
@@ -141,7 +141,7 @@ class SSEMUCB(SuperArmAgent):
         return fit_by_base_arm(super_arms, exogenous, nodes, self.components())
 
     def growth(self, rounds: int) -> float:
-        """Return factor of the external bound after so many rounds."""
+        """Return the factor of the external bound after ``rounds`` rounds."""
         return 1.0
 
     def signal_moments(self) -> np.ndarray:
