@@ -41,11 +41,11 @@ class LearnedGraph(Agent):
         observations: rounds without intervention before the graph is learned, 10 to 10,000.
         alpha: level of the tests of independence, between 0 and 1.
         required: edges ``(cause, effect)`` that the graph has.
-        forbidden: edges that it has not.
+        forbidden: edges that the graph does not have.
         tiers: groups of variables in the order of time; none has effects in an earlier group.
 
     Attributes:
-        diagram: the learned diagram; None before.
+        diagram: the learned diagram; None before it is learned.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -219,8 +219,8 @@ def direct_edges(
 ) -> CausalDiagram:
     """Return a diagram with these edges, every line directed, the nodes in topological order.
 
-    The last variable is one without effects among those left, whose undirected neighbours are adjacent to all its other
-    neighbours, so that its edges create no new collider. If there is none, the one with the fewest effects is taken.
+    The order grows from its end. The next variable has no effects among those left, and its undirected neighbours are
+    adjacent to all its neighbours, so that it is no new collider; if there is none, it has the fewest effects.
     Required edges are kept, and edges that would be forbidden are left out.
     """
     left, directed, order = set(nodes), set(), [reward]

@@ -126,7 +126,7 @@ class StableBaselines3(Agent):
         # The first outcome answers reset, which takes no reward.
         outcome = self._unsent or _Outcome(_context(observation), 0.0)
         self._unsent = None
-        with self._own_randomness():
+        with self._agent_randomness():
             if self._thread is None:
                 self._thread = self._start(len(outcome.context))
             self._mailbox.outcomes.put(outcome)
@@ -161,7 +161,7 @@ class StableBaselines3(Agent):
         return thread
 
     @contextmanager
-    def _own_randomness(self) -> Iterator[None]:
+    def _agent_randomness(self) -> Iterator[None]:
         """Use the agent's states for the global random generators, from which the library draws."""
         outer = _global_randomness()
         _set_global_randomness(self._randomness)

@@ -1,7 +1,7 @@
 """Gaussian processes whose observations are means over cells (Zhang, Tsuchida & Ong 2022, sec. 3, B and D).
 
 A mean over a cell is a linear functional of the function, so means over cells are jointly Gaussian. Compared with point
-observations, only the kernel changes to the mean of the function's kernel over two cells:
+observations, only the kernel differs: it is the mean of the function's kernel over two cells,
 ``k(A, B) = 1/S^2 sum_ij k(a_i, b_j)`` over representative points, or the double integral over the cells divided by
 their volumes. All computations are in float64.
 """

@@ -105,7 +105,7 @@ class CellModel:
             self.gp.track(tracked)
 
     def _most_likely(self, cells: np.ndarray, rewards: np.ndarray) -> Hyperparameters:
-        """Return the likeliest of the grid. The rewards' covariance is ``s^2 (K + r I)``, with s^2 integrated out."""
+        """Return the likeliest point of the grid. Rewards have the covariance ``s^2 (K + r I)``, s^2 integrated out."""
         ratios = np.array([NO_NOISE]) if self._noiseless else NOISE_RATIOS
         weight = len(rewards) + PSEUDO_REWARDS
         best = (-np.inf, self.hyperparameters)

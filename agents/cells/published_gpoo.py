@@ -16,7 +16,7 @@ from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, CellModel
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.task import Action, Observation
 
-# Share of the kernel's variance.
+# Variance of the noise, as a share of the kernel's.
 NOISE_SHARE = 0.05
 
 

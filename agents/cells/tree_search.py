@@ -87,7 +87,7 @@ class TreeSearch(Agent):
         self.draws = np.append(self.draws, np.zeros(len(children), dtype=int))
 
     def best_leaf(self, t: int) -> int:
-        """Return the leaf with the highest b-value; of equals the oldest."""
+        """Return the leaf with the highest b-value, the oldest one in a tie."""
         leaves = self.tree.leaves
         return int(leaves[np.argmax(self.upper_bounds(leaves, t))])
 

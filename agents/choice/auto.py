@@ -24,7 +24,7 @@ class Choice(NamedTuple):
     """The agent that plays, and the reason.
 
     Attributes:
-        agent: its name in the zoo.
+        agent: name of the agent in the zoo.
         why: the reason, a sentence.
     """
 
@@ -42,7 +42,7 @@ class Auto(Agent):
 
     Attributes:
         chosen: the name of the agent that plays and the reason, ``agent.chosen.why``; from :meth:`reset` on.
-        player: that agent.
+        player: the agent that plays.
 
     Raises:
         ArgumentError: if ``seconds`` is neither None nor a finite number above 0.

@@ -64,7 +64,7 @@ class Rule(NamedTuple):
     """An agent for the tasks of a mode that fulfil some conditions.
 
     Attributes:
-        agent: its name in the zoo.
+        agent: name of the agent in the zoo.
         reason: why it plays if the conditions hold, a clause.
         when: names of :data:`CONDITIONS`, all of which must hold.
         evidence: the measurements, in sentences; empty if another rule's evidence covers it.

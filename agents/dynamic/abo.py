@@ -49,8 +49,8 @@ class ABO(SliceAgent):
         super().setup(seed)
         self._all = self.task.targets.index(frozenset(self.task.manipulable))
         dim = len(self.task.manipulable)
-        known = 0.0 if is_noiseless(self.task, self.task.reward) else None
-        self.surrogate = self.make_surrogate(self.task.reward, dim + 1, noise_std=known, device=self.device)
+        noise_std = 0.0 if is_noiseless(self.task, self.task.reward) else None
+        self.surrogate = self.make_surrogate(self.task.reward, dim + 1, noise_std=noise_std, device=self.device)
 
     def begin(self) -> None:
         """Do nothing: the model covers all slices."""

@@ -62,14 +62,13 @@ class UnrolledModel(ObservationalModel):
                 # A node without parents has a constant input.
                 self.network.surrogates[node].add([0.0], value)
         for node in self.network.nodes:
-            needed = self.network.parents[node]
             if node in self._held or node not in series:
                 continue
             inputs = [
                 scales.scales[scales.names.index(parent)].to_unit(series[parent])
                 if parent in scales.names
                 else series[parent]
-                for parent in needed
+                for parent in self.network.parents[node]
             ]
             columns = inputs or [np.zeros_like(series[node])]
             self.network.surrogates[node].add(np.stack(columns, axis=-1), series[node])
@@ -85,14 +84,14 @@ class UnrolledModel(ObservationalModel):
 
     def informs(self, target: frozenset[str]) -> bool:
         """Return whether the series identify the effects of ``target``, a set of the slice's variables."""
-        return super().informs(self._own(target))
+        return super().informs(self._unrolled_names(target))
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the effect as in the base class, for a target set of variables of the slice, without its index."""
+        """Return the effect as in the base class, for a target set whose names have no slice index."""
         held = self._before.expand(len(values), -1)
-        return super().effect(self._own(target), torch.cat([held, values], -1))
+        return super().effect(self._unrolled_names(target), torch.cat([held, values], -1))
 
-    def _own(self, target: frozenset[str]) -> frozenset[str]:
+    def _unrolled_names(self, target: frozenset[str]) -> frozenset[str]:
         """Return the variables that are set or fixed, by their names in the unrolled diagram."""
         return self._held | {f"{name}_{self._index}" for name in target}
 

@@ -16,12 +16,12 @@ FILLING = 5
 WITHIN = 2.0
 # Limits of the number of first plays of an arm, including those that fill its box.
 MIN_FIRST, MAX_FIRST = 8, 16
-# Within these limits, the first plays of all arms take one round in so many.
+# Within these limits, the first plays of all arms take one round in ``FIRST_SHARE``.
 FIRST_SHARE = 4
 
 
 class ArmIndex(ABC):
-    """Values of arms.
+    """Rule that gives every arm its value U_i.
 
     Attributes:
         filling: number of an arm's first plays with values that fill its box; later plays have promising values.
@@ -33,7 +33,7 @@ class ArmIndex(ABC):
 
     @abstractmethod
     def first_plays(self, arms: int, horizon: int) -> int:
-        """Return number of plays of each of ``arms`` arms before they are compared."""
+        """Return the number of plays of each of ``arms`` arms before they are compared."""
 
     @abstractmethod
     def plays(self, arm: ScopeArm, rounds: int) -> int:

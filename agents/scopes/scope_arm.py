@@ -107,7 +107,7 @@ class ScopeArm:
         self.rounds.append(round_)
 
     def first(self) -> Action:
-        """Return the next of values that fill the box evenly, for the plays before there is a model."""
+        """Return the next action of a sequence that fills the box evenly, for the plays before there is a model."""
         return self._action(self._spread[len(self.rounds) % len(self._spread)].cpu().numpy())
 
     def bound_of(self, action: Action, context: np.ndarray, width: float) -> float:

@@ -1,8 +1,8 @@
 """WarpedGP: the GP with learned warpings of inputs and outputs, after HEBO (Cowen-Rivers et al. 2022).
 
 HEBO's package needs NumPy below 1.25, so the robust parts of its model are built here from BoTorch's parts: Kumaraswamy
-warpings of the inputs, fitted under lognormal priors, and the Yeo-Johnson transform of the outputs. Not taken over are
-the linear part of HEBO's kernel and its acquisition functions.
+warpings of the inputs, fitted under lognormal priors, and the Yeo-Johnson transform of the outputs. The
+linear part of HEBO's kernel and its acquisition functions are left out.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class WarpedGP(GaussianProcess):
 
     Args:
         name: name of the modelled node, as for :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
-        dim: the same.
-        settings: the same; but the noise is learned here, and there is no other kernel.
+        dim: number of inputs.
+        settings: other arguments of that class, without ``covariance``; the noise must be learned.
 
     References:
         Cowen-Rivers et al. (2022), HEBO: pushing the limits of sample-efficient hyper-parameter optimisation;

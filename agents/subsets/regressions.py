@@ -39,8 +39,8 @@ class SwitchedRegressions:
         self._columns = [task.nodes.index(name) for name in names]
         self._switched = np.array([name in task.action_nodes for name in names])
         self._coordinates = [task.action_nodes[name][0] for name in names if name in task.action_nodes]
-        own_causes = [[names.index(cause) for cause in causes_of_node] for causes_of_node in causes.values()]
-        self.network = LinearNetwork(own_causes, [1 + int(is_switched) for is_switched in self._switched])
+        cause_indices = [[names.index(cause) for cause in causes_of_node] for causes_of_node in causes.values()]
+        self.network = LinearNetwork(cause_indices, [1 + int(is_switched) for is_switched in self._switched])
         count, width = len(names), self.network.width
         self._rows = np.arange(count)
         self._arguments = np.zeros((count, width), dtype=int)
