@@ -1,4 +1,4 @@
-"""Batches: products of earlier trials that a trial of partial mode uses, with the values that were measured of them."""
+"""Batches: intermediate products of earlier trials, which a trial of partial mode uses with their measured values."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from cbo_gym.task import SAME_INPUT, Action
 
 
 def batches(units: Units, action: Action, entries: Iterable[Entry], before: float = inf) -> dict[str, int]:
-    """Return variable -> the last trial that made it with the inputs of an action, for its intermediate products.
+    """Return intermediate product of an action -> number of the last trial that made it from the same inputs.
 
     Args:
         units: the units of the study.
         action: the action.
         entries: the trials of the study.
-        before: number of the trial that plays the action.
+        before: number of the trial that plays the action; only earlier trials count.
     """
-    on_the_way = list(units.interface.products(action).items())[:-1]
-    if not on_the_way:
+    products = list(units.interface.products(action).items())[:-1]
+    if not products:
         return {}
-    inputs, found = np.array(units.codec.to_numbers(action)), dict[str, int]()
+    inputs, used = np.array(units.codec.to_numbers(action)), dict[str, int]()
     for entry in entries:
         if entry.number < before:
             same = np.abs(units.codec.to_numbers(units.read(entry.action)) - inputs) <= SAME_INPUT
-            made = [name for name, own in on_the_way if entry.values.get(name) is not None and same[own].all()]
-            found |= dict.fromkeys(made, entry.number)
-    return found
+            made = [name for name, columns in products if entry.values.get(name) is not None and same[columns].all()]
+            used |= dict.fromkeys(made, entry.number)
+    return used
 
 
 def instructions(units: Units, action: Action, entries: Iterable[Entry]) -> str:
-    """Return what a new trial measures, and which batches it uses, as the first part of its reason; often empty."""
+    """Return which products a new trial measures and which batches it uses, in words; empty outside partial mode."""
     used, products = batches(units, action, entries), units.interface.products(action)
     if not products:
         return ""

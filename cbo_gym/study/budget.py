@@ -46,7 +46,7 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
 
 
 def exhausted(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) -> list[str]:
-    """Return, for each of several new trials, a remark if the budget does not cover it and those before; else ""."""
+    """Return a remark for each new trial that the budget does not cover after those before it; "" for the others."""
     entries = list(trials)
     known = spending(units, entries)
     if known is None or (remaining := known.remaining) is None:

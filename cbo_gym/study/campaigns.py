@@ -1,8 +1,8 @@
-"""Rounds of earlier campaigns: what they tell about this system, by the nodes whose mechanisms differ.
+"""Rounds of earlier campaigns, in which some mechanisms differ: which of their values hold for this system too.
 
-The statement that mechanisms differ is a selection diagram (Bareinboim & Pearl 2016): a selection node points at each
-node that differs, and what it cannot reach, once the variables that were set are cut from their causes, is the same in
-both systems.
+The differing mechanisms form a selection diagram (Bareinboim & Pearl 2016): a selection node points at each node whose
+mechanism differs. Variables that were set are cut from their causes. A node that no selection node then reaches is the
+same in both systems.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 
     Attributes:
         mechanisms: nodes whose mechanisms differ in that campaign.
-        values: nodes whose expected values under the action may differ: those nodes, and the nodes that they affect.
+        values: nodes whose expected values under the action may differ: the above, and the nodes that they affect.
     """
 
     mechanisms: frozenset[str]
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 class LearnedRound(NamedTuple):
-    """A round in the form in which an agent learns it, which is a ``partial`` one without its reward."""
+    """A round as an agent learns it; ``partial`` if it has no reward that the agent may learn."""
 
     observation: Observation
     partial: bool
@@ -54,7 +54,7 @@ class Campaign:
         differs: the variables whose mechanisms differ.
         rounds: number of rounds.
         whole: number of rounds that the agent learns with their reward.
-        part: number of rounds of which it learns the mechanisms, or the variables, that are the same.
+        part: number of rounds of which the agent learns only mechanisms or variables that do not differ.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Campaign:
 
 
 def difference(units: Units, action: Action, past: Mapping[str, Any]) -> Difference:
-    """Return what a round cannot tell about this system; nothing is missing in a round of this campaign."""
+    """Return the difference between a round's system and this one; empty for a round of this campaign."""
     if not past.get("differs"):
         return Difference(frozenset(), frozenset())
     done = units.native_values(action) if units.interface.sets_variables else ()
@@ -94,24 +94,24 @@ def _difference(
         unknown = frozenset(nodes) - done
         return Difference(unknown, unknown)
     cut = diagram.mutilate(done)
-    # The noise of a node may come from a latent cause, which is that of the others too.
+    # The noise of a node may come from a latent cause, which other nodes share.
     confounded = frozenset[str]().union(*(pair for pair in cut.bidirected if pair & differing))
     return Difference(differing | confounded, cut.descendants(differing | confounded))
 
 
 def shows_reward(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
-    """Return whether a round tells all objectives of an action that this study can suggest."""
+    """Return whether a round shows all objectives, as in this system, of an action that this study can suggest."""
     return is_complete(units, action, past) and not units.unknown_objectives(past["values"])
 
 
 def is_complete(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
-    """Return whether a round tells the outcome of an action that this study can suggest: usually all objectives."""
+    """Return whether a round shows the outcome, as in this system, of an action that this study can suggest."""
     is_same = difference(units, action, past).values.isdisjoint(units.objectives)
     return is_same and not units.missing_outcome(action, past["values"]) and not only_observed(action)
 
 
 def only_observed(action: Action) -> bool:
-    """Return whether nothing was set although no target is empty, see :meth:`Units.past_action`."""
+    """Return whether an action only observes although no target is empty, see :meth:`Units.past_action`."""
     return isinstance(action, dict) and int(action.get("target", 0)) < 0
 
 
@@ -124,7 +124,7 @@ def round_for_agent(
         agent: the agent, after its reset.
         units: the units of the study.
         action: the action that was done.
-        past: the round as the log has it.
+        past: the round as the log stores it.
         observation: its observation.
     """
     mechanisms, values = difference(units, action, past)
@@ -145,7 +145,7 @@ def round_for_agent(
 
 
 def campaigns_of(rounds: Sequence[Mapping[str, Any]], learned_rounds: Sequence[LearnedRound | None]) -> list[Campaign]:
-    """Return the campaigns of rounds, which the log has, and how much of them an agent learns."""
+    """Group rounds by campaign, and count how many of each an agent learns."""
     grouped: dict[tuple[str, tuple[str, ...]], list[LearnedRound | None]] = {}
     for past, learned in zip(rounds, learned_rounds, strict=True):
         grouped.setdefault((past["campaign"], tuple(past.get("differs", ()))), []).append(learned)
@@ -161,11 +161,11 @@ def campaigns_of(rounds: Sequence[Mapping[str, Any]], learned_rounds: Sequence[L
 
 
 def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: int, learners: str) -> str:
-    """Return the warning of past rounds from which the agent of a study learns nothing.
+    """Return the text of the warning about past rounds from which the agent learns nothing.
 
     Args:
         units: the units of the study.
-        unused: these rounds, as the log has them.
+        unused: these rounds, as the log stores them.
         count: number of all rounds that were added.
         learners: names of agents that would learn from them.
     """

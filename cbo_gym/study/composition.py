@@ -16,7 +16,7 @@ class KnownReward:
     """A reward that follows from other variables, for methods that model these instead of the reward.
 
     Args:
-        equation: arithmetic alone, because its arguments are numbers, arrays or tensors.
+        equation: the function, arithmetic alone, because its arguments may be numbers, arrays or tensors.
         names: names of the variables, in the order of the equation's arguments.
         sign: -1 if the reward is minimised, because agents maximise; else 1.
     """

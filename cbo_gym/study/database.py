@@ -55,8 +55,8 @@ class Database:
         shown: path or URL for messages, without secrets.
 
     Raises:
-        ArgumentError: if the storage is neither, is an in-memory database, or is a folder.
-        ArgumentTypeError: if it is neither a string nor a path.
+        ArgumentError: if the storage is a folder, an in-memory database, or a URL that is not supported.
+        ArgumentTypeError: if the storage is neither a string nor a path.
         MissingExtraError: if the library for PostgreSQL is not installed.
     """
 
@@ -220,7 +220,7 @@ def _open_sqlite(mode: str, _: object, __: object, arguments: list[Any], options
 def _set_up_sqlite(connection: Any, _: object) -> None:
     # Strings that are not UTF-8 are read too, so that a damaged row can be named.
     connection.text_factory = lambda content: content.decode(errors="surrogateescape")
-    # Otherwise Python begins transactions late, and not for a change of tables.
+    # By default Python begins transactions late, and begins none for a change of tables.
     connection.isolation_level = None
     for pragma in ("foreign_keys=ON", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}").close()
@@ -228,5 +228,5 @@ def _set_up_sqlite(connection: Any, _: object) -> None:
 
 def _begin_sqlite(connection: sql.Connection) -> None:
     writes = connection.get_execution_options().get("writes", False)
-    # A transaction that begins as a reader cannot wait when it writes.
+    # A transaction that begins as a reader fails at its first write, instead of waiting, if another one writes.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -20,7 +20,7 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.task import Mode, Objective
 
 MAX_VARIABLES = 200
-# Largest magnitude of a value, well below 1e38, from which on acquisition functions of BoTorch overflow.
+# Largest magnitude of a value, well below 1e38, where acquisition functions of BoTorch overflow.
 MAX_MAGNITUDE = 1e30
 
 
@@ -81,9 +81,9 @@ Diagram = Annotated[
 
 
 def modes() -> dict[str, str]:
-    """Return the modes that a study may have, and what a trial sets in them."""
+    """Return mode -> what a trial sets, in words, for the modes that a study may have."""
     words = {mode.value: classes_of(mode).INTERFACE.trial_sets for mode in Mode}
-    return {mode: what for mode, what in words.items() if what}
+    return {mode: trial_sets for mode, trial_sets in words.items() if trial_sets}
 
 
 def _require_mode(mode: str) -> str:
@@ -101,7 +101,7 @@ def _require_different(names: list[str]) -> list[str]:
 class Parameter(StrictModel):
     """A soft parameter: the nodes whose mechanisms it enters, its bounds, and its value without an intervention.
 
-    ``node`` is one name or a list of names; ``nodes`` may be written for it.
+    ``node``, which may also be written ``nodes``, is one name or a list of names.
     """
 
     node: Annotated[
@@ -109,7 +109,7 @@ class Parameter(StrictModel):
         Field(min_length=1, validation_alias=AliasChoices("node", "nodes")),
         BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
         AfterValidator(_require_different),
-        # As older versions read it.
+        # Older versions read a string.
         PlainSerializer(lambda names: names[0] if len(names) == 1 else names),
     ]
     bounds: Domain
@@ -131,8 +131,7 @@ class Description(StrictModel):
             "minimize"}``, in hard and soft mode. ``"cost"`` is the cost of a trial, if there are costs.
         variables: the observed variables, in the order in which they are shown; None for those of the diagram.
         diagram: the causal diagram without the ignored names; None if it is not known. A string is read as DAGitty.
-        ignored: names whose values are accepted and dropped, such as variables that the reward affects; these cannot
-            change it.
+        ignored: names whose values are accepted and dropped, such as effects of the reward, which cannot change it.
         candidates: possible causal diagrams, one of which should be the true one; usually empty.
         settable: variable -> bounds, in its units; or :class:`~cbo_gym.study.Range` with a step, a logarithmic
             scale or digits, :class:`~cbo_gym.study.Integer` or :class:`~cbo_gym.study.Categorical`.
@@ -201,7 +200,7 @@ class Description(StrictModel):
 
 @contextmanager
 def at(*path: str | int) -> Iterator[None]:
-    """Attach ``path`` to an error that the block raises: the field that it is about, like ``loc`` in pydantic."""
+    """Attach the ``path`` of a field to an error that the block raises about it, like ``loc`` in pydantic."""
     try:
         yield
     except CBOGymError as error:

@@ -28,12 +28,12 @@ MAX_ROUNDS = 300
 # Statements that are tested, evenly spread: a diagram implies about the square of its variables.
 MAX_STATEMENTS = 150
 POWER = 0.8
-# Two variables, the causes of the first that separate them, and the variables whose interventions change how it depends
-# on these causes; rounds with and without such an intervention are tested separately.
+# Two variables, the causes of the first that separate them, and the variables whose interventions change how the first
+# depends on these causes; rounds with and without such an intervention are tested separately.
 Statement = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 # Least standard deviation of an input, so that a constant one stays constant.
 TINY = 1e-300
-# Added to the diagonal of covariances, of standardised values, so that equal inputs can be factorised.
+# Added to the diagonal of covariances of standardised values, so that they can be inverted if inputs are equal.
 ROUNDING = 1e-8
 
 
@@ -50,7 +50,7 @@ class Independence:
         second: a variable that is no cause of ``first`` by the diagram, or a parameter that does not enter it.
         given: the causes of ``first`` by the diagram, and the parameters that enter it.
         rounds: number of rounds that were used.
-        correlation: rank correlation of what the causes do not predict of both.
+        correlation: rank correlation of the errors of both variables, each predicted from the causes.
         p_value: probability of such a dependence if the statement is true, corrected for the number of statements.
         detectable: partial correlation that this number of rounds detects with a probability of 0.8.
     """
@@ -75,9 +75,9 @@ class DiagramCheck:
 
     Attributes:
         tested: the statements, from the smallest p-value to the largest.
-        level: probability of refusing any statement of a true diagram.
+        level: probability of refusing at least one statement of a true diagram.
         arrows: arrows ``(cause, effect)`` that would each explain most refusals if they were added, the best first.
-        untested: number of statements with too few rounds, or left out of more than :data:`MAX_STATEMENTS`.
+        untested: number of statements that have too few rounds, or exceed :data:`MAX_STATEMENTS`.
     """
 
     tested: tuple[Independence, ...]
@@ -133,7 +133,7 @@ def check_diagram(
         inputs: column of a parameter -> the nodes that it enters.
         rounds: a row per round: the nodes, the inputs, and ``do(X)`` for each variable that may be set, null where it
             was not.
-        level: probability of refusing any statement of a true diagram.
+        level: probability of refusing at least one statement of a true diagram.
     """
     data = _Data(rounds)
     tested, untested = _test(diagram, inputs, data, level)
@@ -152,7 +152,7 @@ def check_diagram(
 def _test(
     diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], data: _Data, level: float
 ) -> tuple[list[Independence], int]:
-    """Return the tested statements, from the smallest p-value to the largest, and the number of the others."""
+    """Return the tested statements, from the smallest p-value to the largest, and the number of untested ones."""
     implied = list(_statements(diagram, inputs, data.settable))
     spread = np.linspace(0, len(implied) - 1, min(len(implied), MAX_STATEMENTS)).astype(int)
     tests = [(implied[index], data.test(implied[index])) for index in spread]
@@ -168,7 +168,7 @@ def _test(
 def _statements(
     diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], settable: Iterable[str]
 ) -> Iterator[Statement]:
-    """Yield the statements of a diagram. Parameters are chosen together, so nothing is said of one and another."""
+    """Yield the statements of a diagram; none about two parameters, because these are chosen together."""
     switches = {name: f"whether {name} is set" for name in settable}
     entering = [(name, node) for name, nodes in inputs.items() for node in nodes]
     together = [(a, b) for a in inputs for b in inputs if a < b]
@@ -288,7 +288,7 @@ class _Fit:
         kernel += WhiteKernel(0.1, (1e-4, 10.0))
         if smaller is not None and len(smaller.theta):
             kernel.theta = np.insert(smaller.theta, -1, math.log(2.0))
-        # Its own search warns of length scales at their bounds, and filters of warnings are not for threads.
+        # scikit-learn's search warns of length scales at their bounds, and filters of warnings are not thread-safe.
         process = GaussianProcessRegressor(kernel, alpha=ROUNDING, optimizer=None).fit(scaled, values)
 
         def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:

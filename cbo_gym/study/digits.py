@@ -14,16 +14,16 @@ from cbo_gym.actions.limits import Limits, LinearLimit, read_limits
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action
 
-# Number of values for which both neighbours are tried.
+# Number of values that are rounded both down and up; the others are rounded to the nearest number.
 MAX_TRIED = 12
-# Number of points between an action and the centre of the limits that are tried.
+# Number of points that are tried on the way from an action to the centre of the limits.
 WAY = 65
-# Number of random actions that must have a rounded one when a study is created.
+# Number of random actions that must have a rounded action within the limits when a study is created.
 DRAWN = 20
 
 
 def require_digits(codec: Codec) -> None:
-    """Raise ArgumentError if values with these digits cannot meet the limits.
+    """Check that rounded values can meet the limits.
 
     Raises:
         ArgumentError: for an equality of values with digits, or if no rounded setting is found within the limits.
@@ -45,8 +45,8 @@ def require_digits(codec: Codec) -> None:
 def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None = None) -> Action:
     """Return the nearest action within the limits whose values have the digits of their ranges.
 
-    If no combination of the numbers on either side of each value is within the limits, those of the next point on the
-    way to the centre of the limits are tried.
+    Each value is rounded down and up. If no combination is within the limits, the values of the next point on the way
+    to the centre of the limits are rounded.
 
     Args:
         codec: the codec of the action.
@@ -54,10 +54,10 @@ def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None =
         fixed: name -> value that stays as it is.
 
     Raises:
-        ArgumentError: if there is none.
+        ArgumentError: if no such action is found.
     """
-    domains, limits, are_set = codec.domains, codec.limits, codec.to_native(action)
-    columns = [domains.names.index(name) for name in sorted(_ranges(codec) & set(are_set) - set(fixed or ()))]
+    domains, limits, settings = codec.domains, codec.limits, codec.to_native(action)
+    columns = [domains.names.index(name) for name in sorted(_ranges(codec) & set(settings) - set(fixed or ()))]
     if not columns:
         return action
     flat = codec.to_flat(action)
@@ -67,16 +67,16 @@ def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None =
     centre = None
     for share in np.linspace(0.0, 1.0, WAY):
         if share and centre is None:
-            centre = _centre(codec.steer(fixed) if fixed else limits, point, are_set)
+            centre = _centre(codec.steer(fixed) if fixed else limits, point, settings)
         around = _neighbours(
             codec, columns, point if centre is None else domains.round(point + share * (centre - point))
         )
-        members = np.broadcast_to(limits.members_of(are_set), around.shape)
+        members = np.broadcast_to(limits.members_of(settings), around.shape)
         inside = np.flatnonzero(limits.contains(around, members))
         if len(inside):
             return codec.from_flat([*chosen, *around[inside[0]]])
     raise ArgumentError(
-        f"no setting of {', '.join(are_set)} with the digits of their ranges was found within the limits; allow more "
+        f"no setting of {', '.join(settings)} with the digits of their ranges was found within the limits; allow more "
         "digits"
     )
 
@@ -88,7 +88,7 @@ def _ranges(codec: Codec) -> set[str]:
 
 
 def _neighbours(codec: Codec, columns: list[int], point: np.ndarray) -> np.ndarray:
-    """Return the points around one ``(q,)`` whose columns have their digits, ``n x q``, the nearest first."""
+    """Return a point ``(q,)`` with its columns rounded down and up, ``n x q``, the nearest first."""
     either_side: list[list[float]] = []
     for column in columns:
         kind: Any = codec.domains.intervals[column]
@@ -102,9 +102,9 @@ def _neighbours(codec: Codec, columns: list[int], point: np.ndarray) -> np.ndarr
     return points[np.argsort(np.square(points - point).sum(axis=1), kind="stable")]
 
 
-def _centre(limits: Limits, point: np.ndarray, are_set: Collection[str]) -> np.ndarray:
-    """Return a point far inside the limits, ``(q,)``, which sets the same coordinates."""
-    members = limits.members_of(are_set) if limits.null is None else limits.choose_members(point)
+def _centre(limits: Limits, point: np.ndarray, names: Collection[str]) -> np.ndarray:
+    """Return a point ``(q,)`` far inside the limits that sets the coordinates ``names``, as the given point does."""
+    members = limits.members_of(names) if limits.null is None else limits.choose_members(point)
     free, polytope, centre = members & ~limits.members_of(limits.fixed), limits.polytope(members), point.copy()
     if polytope is not None and polytope.ball is not None:
         centre[free] = polytope.centre

@@ -19,7 +19,7 @@ Ends = tuple[float, float]
 
 
 class Band(NamedTuple):
-    """Means and the ends of 95 % intervals, in the study's units, with ``low <= high`` in all problems."""
+    """Means and the ends of 95 % intervals, in the study's units; ``low <= high`` even for a minimised reward."""
 
     mean: np.ndarray
     low: np.ndarray

@@ -11,13 +11,13 @@ from scipy.special import ndtr
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action
 
-# Draws of outcomes for their quantiles, and of expectations.
+# Numbers of draws of outcomes, for quantiles, and of expected values.
 DRAWS = 2000
 EXPECTATION_DRAWS = 1000
 ENDS = (0.025, 0.975)
-# Played actions that may become the recommendation in place of a suggestion.
+# Number of played actions that may become the recommendation in place of a suggestion.
 MAX_RIVALS = 16
-# Variables whose intervals the reason of a suggestion has.
+# Number of variables whose intervals the reason of a suggestion states.
 MAX_IN_WORDS = 4
 
 
@@ -35,7 +35,7 @@ class Forecast(NamedTuple):
     @property
     def in_words(self) -> str:
         """The forecast as a part of a sentence; empty without one."""
-        # What an earlier trial made is known.
+        # The product of an earlier trial is known, so its interval has no width.
         shown = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.intervals.items() if low < high]
         if len(shown) > MAX_IN_WORDS:
             shown[MAX_IN_WORDS - 1 :] = [f"{len(shown) - MAX_IN_WORDS + 1} more variables in what-if"]
@@ -61,19 +61,19 @@ def forecast(units: Units, agent: Any, actions: Sequence[Action]) -> list[Foreca
 def _forecasts(units: Units, draws: Mapping[str, np.ndarray] | None, actions: Sequence[Action]) -> list[Forecast]:
     if draws is None:
         return [NOTHING] * len(actions)
-    return [_forecast(units, {name: own[:, column] for name, own in draws.items()}, action)
+    return [_forecast(units, {name: values[:, column] for name, values in draws.items()}, action)
             for column, action in enumerate(actions)]  # fmt: skip
 
 
 def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> list[str]:
-    """Return for each suggestion what is forecast, and its chance to become the recommendation."""
+    """Return in words the forecast of each suggestion, and its probability of becoming the recommendation."""
     outcomes = sample(agent, actions, DRAWS)
     chances = [
         "" if chance is None else f"; becomes the recommendation with {percent(chance)}"
         for chance in leading_chances(agent, actions, outcomes)
     ]
     pairs = zip(_forecasts(units, outcomes, actions), chances, strict=True)
-    return [own.in_words + chance for own, chance in pairs]
+    return [predicted.in_words + chance for predicted, chance in pairs]
 
 
 def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = True) -> Mapping[str, np.ndarray] | None:
@@ -106,11 +106,11 @@ def leading_chances(
 ) -> list[float | None]:
     """Return for each action the probability that its outcome makes it the recommendation.
 
-    Constraints aside: the recommendation is taken to be the action with the highest expected reward among this one, the
-    present one and the best of those played. An outcome y, standardised to z, moves the difference of the expected
-    rewards of two actions by ``z Cov(difference, y) / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient
-    policy for correlated normal beliefs). None for the present recommendation itself, with several objectives, and for
-    agents without a joint posterior.
+    Constraints are ignored: the recommendation is taken to be the action with the highest expected reward among this,
+    the present recommendation and the best played ones. An outcome y, standardised to z, moves the difference of the
+    expected rewards of two actions by ``z Cov(difference, y) / std(y)`` (Frazier, Powell & Dayanik 2009, The
+    knowledge-gradient policy for correlated normal beliefs). None for the present recommendation, with several
+    objectives, and for agents without a joint posterior.
 
     Args:
         agent: the agent.
@@ -131,16 +131,16 @@ def leading_chances(
     is_known = ~np.isnan(rewards[:, : len(rivals)]).any(axis=0)
     chances: list[float | None] = []
     for column, action in enumerate(actions):
-        own, point = rewards[:, len(rivals) + column], codec.to_point(action)
+        drawn, point = rewards[:, len(rivals) + column], codec.to_point(action)
         is_other = is_known & [not np.allclose(rival, point, atol=1e-6) for rival in points]
-        leads = own[:, None] - rewards[:, : len(rivals)][:, is_other]
-        # Expectations are drawn with more caution than outcomes.
-        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(own.std()), 1e-300)
-        steps = (own - own.mean()) @ leads / (len(own) - 1) / spread
+        leads = drawn[:, None] - rewards[:, : len(rivals)][:, is_other]
+        # Draws of expectations may scatter more than those of outcomes.
+        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(drawn.std()), 1e-300)
+        steps = (drawn - drawn.mean()) @ leads / (len(drawn) - 1) / spread
         if not is_other[0] or not steps.any():
             chances.append(None)
             continue
-        # The action leads a rival for z on one side of a number.
+        # The action leads a rival if z is above an end, or below it, as the sign of the step says.
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = -leads.mean(axis=0) / steps
         low, high = ends[steps > 0.0].max(initial=-np.inf), ends[steps < 0.0].min(initial=np.inf)

@@ -146,7 +146,7 @@ def interface_of(description: Description) -> Interface:
 
 
 def without_effects(description: Description) -> Description:
-    """Return the description with the effects of what is optimised moved to the ignored names.
+    """Return the description with the effects of the reward, or the objectives, moved to the ignored names.
 
     Raises:
         ArgumentError: if another field names an effect, or the effects differ between candidates; or if not exactly one
@@ -210,7 +210,7 @@ def _check_goals(description: Description) -> None:
 
 
 def _goal_words(description: Description) -> str:
-    """Return what is optimised in words."""
+    """Return the reward or the objectives in words."""
     return (
         f"the objectives {list(description.objectives)}"
         if description.objectives
@@ -225,7 +225,7 @@ def _diagrams(description: Description) -> list[CausalDiagram]:
 
 
 def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
-    """Return the observed variables, last the reward, or the last of the objectives that causes no other."""
+    """Return the observed variables; the last one is the reward, or an objective that causes no other objective."""
     names = description.variables or (list(diagrams[0].nodes) if diagrams else [])
     if not names:
         raise ArgumentError("give a diagram, or the names of the variables")
@@ -316,7 +316,7 @@ def _null_value(name: str, domain: Interval, null: Any) -> float:
 def _targets(
     description: Description, reward: str, diagrams: Sequence[CausalDiagram], constrained: Sequence[str]
 ) -> list[frozenset[str]]:
-    """Return the sets of the description, else the minimal ones by the diagrams; without a diagram, all sets."""
+    """Return the targets of the description, else the minimal intervention sets of the diagrams, else all sets."""
     if description.targets is not None:
         return list(map(frozenset, description.targets))
     if diagrams:
@@ -335,7 +335,7 @@ def _with_arms(description: Description, statement: ProblemStatement) -> Problem
     try:
         return statement.with_data(Arms(description.arms))
     except ArgumentError:
-        # Of two equal arms the error names the first.
+        # The arm at fault begins the shortest end of the list that is refused; of two equal arms it is the first.
         for number in reversed(range(len(description.arms))):
             with at("arms", number):
                 Arms(description.arms[number:]).check(statement)
@@ -365,5 +365,5 @@ def _with_purchases(description: Description, statement: ProblemStatement) -> Pr
     with at("parameters", codec_name):
         if codec_name in description.parameters:
             raise ArgumentError(f"a trial has the variable that it measures as {codec_name}; rename the parameter")
-    # No measured reward is below it.
+    # The reward of an unfinished product is below all measured rewards.
     return statement.with_data(NodePurchases(-MAX_MAGNITUDE))

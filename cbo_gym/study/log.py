@@ -20,11 +20,11 @@ from cbo_gym.study.database import Database
 from cbo_gym.study.schema import SCHEMA, digest, events, snapshots, studies
 from cbo_gym.study.strings import lenient, require_storable
 
-# Attempts to write while other processes write too.
+# Number of attempts to write while other processes write too.
 TRIES = 100
 # Characters of an event's payload.
 MAX_PAYLOAD = 1_000_000
-# Past rounds; versions that do not know campaigns refuse the second kind.
+# Kinds of past rounds; versions that do not know campaigns refuse the second.
 DATA_KINDS = ("data", "past")
 KINDS = (*DATA_KINDS, "asked", "registered", "told", "partial", "closed", "failed", "rejected", "corrected")
 
@@ -76,7 +76,7 @@ class Log:
         address: path or URL by which another process opens the database, with the password.
 
     Raises:
-        ArgumentError: if the storage is neither, or is missing.
+        ArgumentError: if the storage is neither a path nor a URL, or the file is missing.
         OperationError: if the database cannot be opened, is damaged, or has a newer version.
     """
 

@@ -102,7 +102,7 @@ def _read_names(names: Iterable[Any], nodes: Sequence[str]) -> list[str]:
 
 
 def rounds_for(units: Units, frame: pl.DataFrame, earlier: Description) -> pl.DataFrame:
-    """Return the rounds of an earlier study as a table for another one, without variables that this does not have.
+    """Return the rounds of an earlier study as a table for this one, without variables that this one lacks.
 
     Raises:
         ArgumentError: if a variable has another unit.
@@ -188,9 +188,9 @@ def _content(fields: Mapping[str, Any]) -> str:
 
 
 def data_events(past: Sequence[PastRound], units: Units) -> list[tuple[str, dict[str, Any]]]:
-    """Return the events of past rounds, whose length is limited.
+    """Divide past rounds into events of limited length.
 
-    Those with a round that older versions of cbo-gym would misread have a kind that these refuse.
+    An event with a round that older versions of cbo-gym would misread has the kind ``past``, which they refuse.
     """
     chunks: list[list[Mapping[str, Any]]] = [[]]
     length = 0
@@ -208,5 +208,5 @@ def data_events(past: Sequence[PastRound], units: Units) -> list[tuple[str, dict
 
 
 def _is_new(fields: Mapping[str, Any], units: Units) -> bool:
-    """Return whether a round is of a kind that came with campaigns."""
+    """Return whether versions that do not know campaigns would misread a round."""
     return "differs" in fields or only_observed(units.read(fields["action"]))

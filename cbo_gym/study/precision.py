@@ -24,7 +24,7 @@ class Measured(NamedTuple):
     Attributes:
         values: variable -> value; None if it was not measured.
         std: variable -> standard error of its value, for variables for which it is stated.
-        counts: variable -> number of zeros and ones that its value is the mean of, for those that were counted.
+        counts: variable -> number of zeros and ones whose mean is its value, where they were counted.
     """
 
     values: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
     counts: Mapping[str, int]
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields that the log stores; those for which nothing is stated are left out."""
+        """Return the fields that the log stores: ``values``, and the others unless they are empty."""
         return {name: field for name, field in self._asdict().items() if name == "values" or field}
 
 

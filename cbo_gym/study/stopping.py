@@ -16,31 +16,31 @@ from cbo_gym.study.forecast import percent, sample
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action
 
-# Share of the range of the rewards so far that is the smallest improvement that matters, by default.
+# Smallest improvement that matters by default, as a share of the range of the rewards so far.
 SHARE = 0.05
-# Random actions, the best of them, and the actions around each of these.
+# Numbers of random actions, of the best actions, and of actions around each of the best.
 RANDOM, CENTRES, AROUND = 512, 16, 16
 RADII = (0.02, 0.05, 0.15)
-# Candidates with the highest bounds, others at random, and joint draws of their expected rewards.
+# Numbers of candidates with the highest bounds, of random ones, and of joint draws of their expected rewards.
 BEST, OTHERS, DRAWS = 64, 96, 500
 # Distance of the bounds from the means, in standard deviations.
 WIDTH = 2.0
-# Draws, and the least share of them that meets the constraints, of a candidate.
+# Number of draws of a candidate, and the smallest share of them that must meet the constraints.
 CHECKS, LEAST_FEASIBLE = 32, 0.05
 
 
 @dataclass(frozen=True, repr=False)
 class Stopping:
-    """What speaks for and against another trial, by the agent's model. Nothing acts on it.
+    """What speaks for and against another trial, by the agent's model. It changes no suggestion.
 
     Attributes:
         delta: the smallest improvement of the reward that matters, in its units.
         probability: probability that an action is better than the recommendation by at least ``delta`` in expectation,
             and meets the constraints; None if the agent has no model that gives it.
-        gain: expected improvement of the next trial's action over the recommendation, in the reward's units; of the
-            best pending trial, or else of the action for which it is largest.
-        do: that action, by name.
-        cost: its cost; None without costs.
+        gain: expected improvement of the next trial over the recommendation, in the reward's units. The next trial is
+            the best pending one; without pending trials, the action with the largest gain.
+        do: action of the next trial, by name.
+        cost: cost of the next trial; None without costs.
         spending: the costs of all trials; None without costs.
         reason: why there is no probability; otherwise empty.
         unit: unit of the reward.
@@ -90,7 +90,7 @@ def find_stopping(
     costs: Spending | None,
     delta: float | None = None,
 ) -> Stopping:
-    """Return when to stop.
+    """Return what speaks for and against another trial.
 
     The probability is the share of joint draws of the expected rewards of many legal actions in which one of them is
     better than the recommendation by ``delta`` (Wilson 2024, Stopping Bayesian optimization with probabilistic regret
@@ -139,7 +139,7 @@ def find_stopping(
 
 
 def _feasible(units: Units, draws: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return whether expectations meet the constraints, of the shape of the draws; where unknown they are taken to."""
+    """Return whether draws meet the constraints, in the shape of the draws; unknown values count as met."""
     feasible = np.ones_like(draws[units.objectives[0]], dtype=bool)
     for limit in units.interface.problem.outcomes.constraints:
         if limit.node in draws:
@@ -150,8 +150,8 @@ def _feasible(units: Units, draws: Mapping[str, np.ndarray]) -> np.ndarray:
 def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Action] | None:
     """Return actions within the limits, ``first`` in front; None if the agent cannot predict their rewards.
 
-    They are those with the highest upper confidence bounds among random ones, those played, and others around the best
-    of these; and some at random.
+    The others have the highest upper confidence bounds among random actions, played actions, and actions around the
+    best of both; some more are chosen at random.
     """
     codec = units.codec
     if isinstance(codec, ArmCodec):
@@ -189,8 +189,8 @@ def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.nda
         return None
     bounds = posterior[0] + WIDTH * posterior[1]
     if units.interface.problem.outcomes.constraints:
-        for part in np.array_split(np.arange(len(actions)), 1 + len(actions) // (BEST + OTHERS)):
-            draws = sample(agent, [actions[index] for index in part], CHECKS, noise=False)
+        for indices in np.array_split(np.arange(len(actions)), 1 + len(actions) // (BEST + OTHERS)):
+            draws = sample(agent, [actions[index] for index in indices], CHECKS, noise=False)
             if draws is not None:
-                bounds[part[_feasible(units, draws).mean(axis=0) < LEAST_FEASIBLE]] = -np.inf
+                bounds[indices[_feasible(units, draws).mean(axis=0) < LEAST_FEASIBLE]] = -np.inf
     return bounds

@@ -58,7 +58,7 @@ class Trial:
         do: the values to set, by name, in the study's units; empty to only observe.
         why: the reason, in words.
         context: the context that was observed before; None outside contextual mode.
-        batches: in partial mode, variable -> the earlier trial whose product, with its value, this one uses.
+        batches: in partial mode, variable -> the earlier trial whose product and measured value this one uses.
     """
 
     number: int
@@ -279,16 +279,16 @@ class Study:
         return trials[0] if count is None else trials
 
     def _read_steering(self, fixed: Mapping[str, Any] | None, shared: Iterable[str]) -> dict[str, Any]:
-        """Return these arguments of :meth:`ask` as the log stores them, without empty ones."""
+        """Return both arguments of :meth:`ask` as the log stores them, without empty ones."""
         if not isinstance(fixed, Mapping | None):
             raise ArgumentError(f"fixed must be a mapping from names to values; given {short_repr(fixed)}")
         names = [shared] if isinstance(shared, str) else list(shared)
         if fixed and self.interface.codec.intervals:
-            # This refuses values of any form.
+            # This refuses all values, because intervals cannot be fixed.
             self.interface.codec.steer(fixed)
         values = {name: self.units.read_setting(name, value) for name, value in (fixed or {}).items()}
         if values or names:
-            # This refuses what cannot be kept.
+            # This refuses values that cannot be kept.
             self.interface.codec.steer(values, names)
         return ({"fixed": values} if values else {}) | ({"shared": names} if names else {})
 
@@ -416,7 +416,7 @@ class Study:
         self._append(closing)
 
     def _done(self, entry: Entry, did: Done | None, default: list[float]) -> tuple[Action, list[float] | None]:
-        """Return the action that was done, by default ``default``; and its numbers, None if it is the suggestion."""
+        """Return the action that was done, ``default`` without ``did``, and its encoding; None if it was suggested."""
         action = self.units.read(default)
         if did is not None:
             action = self.units.action(did, action)
@@ -522,7 +522,7 @@ class Study:
         Args:
             diagram: another diagram of the same variables to test, as :func:`create_study` takes it; None for the
                 study's own.
-            level: probability of refusing any statement of a true diagram, for one call.
+            level: probability of refusing at least one statement of a true diagram, for one call.
 
         Raises:
             ArgumentError: if there is no diagram, or it has other variables.
@@ -572,7 +572,7 @@ class Study:
             yield
 
     def agent_snapshot(self, context: Mapping[str, float] | None = None) -> tuple[State, Any, str]:
-        """Return the current state, and a copy of the agent that knows all of it, or None and the reason.
+        """Return the current state, a copy of the agent that has learned it, or None, and the reason for None.
 
         Args:
             context: in contextual mode, the context that the agent is asked about; None for the last one.
@@ -599,26 +599,26 @@ class Study:
             if event.kind in DATA_KINDS:
                 rows += [self._row(past["action"], past["values"], past) for past in event.payload["rounds"]]
             elif event.kind in ("told", "closed"):
-                rows.append(self._known(state.trials.entries[event.payload["trial"]]))
-        rows += [self._known(entry) for entry in state.trials.pending if entry.status == "partial"]
+                rows.append(self._entry_row(state.trials.entries[event.payload["trial"]]))
+        rows += [self._entry_row(entry) for entry in state.trials.pending if entry.status == "partial"]
         schema = self._columns() | {CAMPAIGN: pl.String, DIFFERS: pl.String}
         frame = _without_empty_precision(pl.DataFrame(rows, schema=schema), self.interface.nodes)
         return frame.drop(name for name in (CAMPAIGN, DIFFERS) if frame[name].null_count() == len(frame))
 
-    def _known(self, entry: Entry) -> dict[str, Any]:
+    def _entry_row(self, entry: Entry) -> dict[str, Any]:
         values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
         return self._row(entry.action, {**values, **(entry.context or {})}, vars(entry))
 
-    def _row(self, flat: list[float], values: Mapping[str, Any], precision: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the action and the observation of a round by column of the table."""
+    def _row(self, flat: list[float], values: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a round as a row of the table; ``record`` has its precision and its campaign."""
         done = self.units.native_values(self.units.read(flat))
         row = {f"do({name})": done.get(name) for name in self.settable}
-        row |= {CAMPAIGN: precision.get("campaign"), DIFFERS: ", ".join(precision.get("differs", ())) or None}
+        row |= {CAMPAIGN: record.get("campaign"), DIFFERS: ", ".join(record.get("differs", ())) or None}
         for name in self.interface.nodes:
             row |= {
                 name: values.get(name),
-                f"std({name})": precision.get("std", {}).get(name),
-                f"count({name})": precision.get("counts", {}).get(name),
+                f"std({name})": record.get("std", {}).get(name),
+                f"count({name})": record.get("counts", {}).get(name),
             }
         return row
 
@@ -786,7 +786,7 @@ def _open_prior(prior: Any) -> Study:
         raise ArgumentError(
             "prior must be a study, its database, or {storage: DATABASE, study: NAME}; given " + short_repr(prior)
         )
-    # Its own agent is not asked.
+    # The agent of the earlier study is not needed.
     return load_study(source.get("study"), storage=source["storage"], agent="Random")
 
 

@@ -46,7 +46,7 @@ SEVERAL_LEARN_PARTS = "qNEHVI-Network"
 
 
 def playing(agents: str, units: Units) -> str:
-    """Return those of some agents that play the mode of a study, for errors."""
+    """Return the agents among the given names that play the mode of a study, in words for errors."""
     mode = units.description.mode
     return (
         ", ".join(name for name in agents.split(", ") if mode in modes_of(find_agent(name))) or f"none in {mode} mode"
@@ -145,7 +145,7 @@ class _KnownRound(NamedTuple):
     """A round with a measured value."""
 
     action: Action
-    #: As the log has it: with ``values``, ``context``, and perhaps ``std`` and ``counts``.
+    #: The round as the log stores it: ``values``, ``context``, and perhaps ``std`` and ``counts``.
     past: Mapping[str, Any]
 
 
@@ -161,20 +161,20 @@ def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
 
 
 def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = None) -> Observation | None:
-    """Let an agent learn a round; return its observation, None if it is not one of this campaign with a reward.
+    """Let an agent learn a round; return its observation, or None without a reward or from another system.
 
     Args:
         agent: the agent.
         units: the units of the study.
         known: the round.
-        next_context: the context of the next round, which the observation has; None for that of this one.
+        next_context: context of the next round, for the observation; None for the context of this round.
     """
     action, past, context = known.action, known.past, known.past["context"]
     learned = round_for_agent(agent, units, action, past, observe(units, past, next_context))
     if learned is None:
         return None
     observation = learned.observation
-    # Products of past rounds are used up.
+    # Trials cannot use the products of past rounds.
     info = {"intervention": units.native_values(action), "is_past": "number" not in past}
     if context is not None and hasattr(agent, "set_context"):
         agent.set_context(units.context(context)["context"])
@@ -244,7 +244,7 @@ class Suggester:
 
     def _apply(self, event: Event) -> None:
         if event.kind == "asked":
-            # The actions are known; the suggestion changes the state of the agent.
+            # The actions are in the log; suggesting them again changes the state of the agent as before.
             payload = event.payload
             self.suggest(len(payload["trials"]), payload["context"], payload.get("fixed"), payload.get("shared", ()))
         self._trials.apply([event])
@@ -282,7 +282,7 @@ class Suggester:
         return begin_agent(self._original, self._units, self._trials.initial)
 
     def peek(self) -> Any:
-        """Return the agent, to read what rounds it takes; it may not have begun yet."""
+        """Return the agent, to read which rounds it takes; a new one, which is not kept, if none has begun yet."""
         return self._begin() if self._agent is None else self._agent
 
     @property
@@ -431,7 +431,7 @@ class Suggester:
         return actions
 
     def _accept(self, chosen: Sequence[Action], fixed: Mapping[str, Any] | None) -> list[Action]:
-        """Return actions that the agent chose with the digits of their ranges; refuse invalid ones."""
+        """Check the actions that the agent chose; return them rounded to the digits of their ranges."""
         return [round_digits(self._units.codec, self._units.require_valid(action), fixed) for action in chosen]
 
     @contextmanager
@@ -458,20 +458,20 @@ class Suggester:
         """Return the known values of a partial trial, as the agent has them; none for other trials."""
         if entry.status != "partial":
             return {}
-        nodes = observe(self._units, self._part(entry).past)["nodes"]
+        nodes = observe(self._units, self._partial_round(entry).past)["nodes"]
         known = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
         return {name: value for name, value in known if value == value}
 
-    def _part(self, entry: Entry) -> _KnownRound:
+    def _partial_round(self, entry: Entry) -> _KnownRound:
         action = self._units.read(entry.action)
         values = self._units.fill_in(entry.values, action, entry.context)
         return _KnownRound(action, vars(entry) | {"values": values})
 
-    def _teach_parts(self, agent: Any) -> None:
+    def _teach_partial_trials(self, agent: Any) -> None:
         """Let a copy of the agent learn from partial trials; the agent itself learns when a trial ends."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                part = self._part(entry)
+                part = self._partial_round(entry)
                 missing = missing_variables(part.past["values"])
                 if self._units.missing_outcome(part.action, part.past["values"]) or self.takes_missing or not missing:
                     _teach(agent, self._units, part)
@@ -528,7 +528,7 @@ class Suggester:
         """Return ``"expected titre 0.81 +- 0.1, "`` and the forecast of each action; intervals need a model."""
         try:
             copy = deepcopy(self.agent)
-            self._teach_parts(copy)
+            self._teach_partial_trials(copy)
             expected = [expectation.rows() for expectation in self._forecast(copy, actions)]
             outcomes = forecasts_in_words(self._units, copy, actions)
         # An agent may have no model, or one that cannot be copied.
@@ -559,7 +559,7 @@ class Suggester:
         return [Expectation(dict(zip(self._units.objectives, values.tolist(), strict=True)), {})]
 
     def _sets(self) -> str:
-        """Return the number of sets that an action chooses from, and the reason for these."""
+        """Say how many sets an action chooses from, and why the others are left out."""
         description, codec = self._units.description, self._units.codec
         if (count := len(codec.choices)) < 2 or codec.choice_name:
             return ""
@@ -588,7 +588,7 @@ class Suggester:
         agent, units = self.copy_agent(), self._units
         self._require_reward(agent)
         inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
-        # Other coordinates of equal settings may differ.
+        # Actions with equal settings may differ in coordinates that are not set.
         actions = {tuple(units.native_values(action).items()): action for action in inside}
         seen, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
         chosen = [
@@ -599,7 +599,7 @@ class Suggester:
         return RecommendedSet(sorted(chosen, key=lambda action: -goal.sign * action.expected[goal.name]))
 
     def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
-        """Return the estimate of each action played, by its settings; of several estimates one that none dominates."""
+        """Return settings -> estimate of the action played, of several estimates one that no other dominates."""
         units, estimates, seen = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
         for index in np.argsort(~non_dominated(estimates), kind="stable"):
             values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
@@ -608,7 +608,7 @@ class Suggester:
         return seen
 
     def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
-        """Return recommended actions inside the bounds, others in place of actions that were played outside."""
+        """Return recommended actions inside the bounds; replace those that were played outside."""
         units = self._units
         try:
             return [units.require_valid(action) for action in recommended]
@@ -645,7 +645,7 @@ class Suggester:
         return Expectation(expected | objectives, objectives.intervals, forecast=outcomes)
 
     def stopping(self, delta: float | None, context: Mapping[str, float] | None) -> Stopping:
-        """Return when to stop; the agent does not change."""
+        """Return what speaks for and against another trial; the agent does not change."""
         costs = spending(self._units, self._trials.entries.values())
         agent, silence = self.snapshot(context)
         if agent is None:
@@ -684,7 +684,7 @@ class Suggester:
             return self._agent
         if self._unlearned is not None:
             _teach(agent, self._units, self._unlearned)
-        self._teach_parts(agent)
+        self._teach_partial_trials(agent)
         if context is not None and hasattr(agent, "set_context"):
             agent.set_context(self._units.context(context)["context"])
         return agent

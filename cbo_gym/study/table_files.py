@@ -82,7 +82,7 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
 
     Args:
         path: CSV, or an Excel workbook.
-        is_name: Whether a cell is the name of a column; the separator is guessed by these.
+        is_name: Whether a cell is the name of a column; the separator is guessed from these cells.
 
     Raises:
         ArgumentError: naming the file and the line.
@@ -245,7 +245,7 @@ def _read_workbook(content: bytes, source: str) -> Table:
             with naming_the_extra("An Excel file"):
                 import openpyxl
             with warnings.catch_warnings():
-                # What openpyxl does not know, such as charts, is not part of the table.
+                # openpyxl warns of content that it does not know, such as charts, which is not part of the table.
                 warnings.simplefilter("ignore")
                 return _read_sheet(openpyxl.load_workbook, content, source)
     except (ArgumentError, ImportError):

@@ -81,7 +81,7 @@ class Columns:
 
     @cached_property
     def strings(self) -> list[str]:
-        """The columns of strings that are about a round."""
+        """Names of the columns with strings about the whole round."""
         return [name for name in (CAMPAIGN, DIFFERS) if name not in self.variables]
 
     def labels_of(self, column: str) -> Sequence[str]:
@@ -179,7 +179,7 @@ class _Reader:
         self._left_out = self._ignore | {
             _plain_name(form) for name in columns.ignored for form in (name, f"do({name})")
         }
-        # Spreadsheets change names, and an export protects them from spreadsheets.
+        # Spreadsheets change names, and an export escapes those that a spreadsheet would run as formulas.
         self._alike: dict[str, str] = {}
         for header, name in self._exact.items():
             for form in (header, csv_cell(header)):
@@ -190,11 +190,11 @@ class _Reader:
         if len(name) > MAX_NAME:
             return None
         plain = _plain_name(name)
-        found = self._exact.get(name) or self._alike.get(plain) or self._alike.get(DO.sub(r"do(\1)", plain))
-        if found is None and (with_unit := WITH_UNIT.fullmatch(plain)):
+        column = self._exact.get(name) or self._alike.get(plain) or self._alike.get(DO.sub(r"do(\1)", plain))
+        if column is None and (with_unit := WITH_UNIT.fullmatch(plain)):
             column = self._alike.get(with_unit[1])
             return column if column and _is_same_unit(self._unit(column), with_unit[2]) else None
-        return found
+        return column
 
     def read(self, source: Any) -> list[tuple[str, dict[str, Any]]]:
         """Return the label of each row, and its values by column."""
@@ -246,22 +246,22 @@ class _Reader:
                 f"{short_repr(names)}"
             )
         used: dict[int, str] = {}
-        leading = True
+        are_row_numbers = True
         for index, name in enumerate(names):
             if _plain_name(name) in self._left_out:
                 continue
             column_name = self.find(name)
             cells = [row[index] for row in table.rows]
             if column_name is None:
-                leading = (
-                    leading
+                are_row_numbers = (
+                    are_row_numbers
                     and bool(UNNAMED.fullmatch(name))
                     and all(str(_scalar(cell)).strip().isdecimal() for cell in cells)
                 )
-                if not leading:
+                if not are_row_numbers:
                     self._require_empty(table, name, cells)
                 continue
-            leading = False
+            are_row_numbers = False
             if column_name in used.values():
                 first = next(column for column, other in used.items() if other == column_name)
                 raise ArgumentError(
@@ -427,7 +427,7 @@ def _table_of_columns(names: Sequence[Any], columns: Sequence[Any]) -> Table:
 
 
 def _column_name(name: Any, index: int) -> str:
-    """Return a column's name as a string; of a tuple, which pandas has for several levels, the only nonempty level."""
+    """Return a column's name as a string; for a tuple, pandas' name with several levels, the only nonempty level."""
     levels = [level for level in (name if isinstance(name, tuple) else [name]) if not _is_missing(level)]
     if len(levels) > 1:
         raise ArgumentError(
@@ -437,7 +437,7 @@ def _column_name(name: Any, index: int) -> str:
 
 
 def _plain_name(name: str) -> str:
-    """Return a name with normalised white space and composition of characters, which programs change."""
+    """Return a name with normalised white space and Unicode composition, which programs change."""
     return unicodedata.normalize("NFKC", " ".join(name.replace("\ufeff", "").split()))
 
 
@@ -481,7 +481,7 @@ def _is_word(string: str) -> bool:
 
 
 def _first_comma(table: Table, used: Iterable[int]) -> str:
-    """Return a cell that certainly has a decimal comma, and its row; an empty string without such a cell."""
+    """Return the first cell that certainly has a decimal comma, with its row; empty if there is none."""
     for index, row in enumerate(table.rows):
         for cell in (row[column] for column in used):
             number = _ascii(cell) if isinstance(cell, str) and "," in cell else ""

@@ -26,10 +26,10 @@ class Entry:
         context: the contexts that were observed before.
         values: variable -> value; None if it was not measured, or not yet.
         std: variable -> standard error of its value, where it is stated.
-        counts: variable -> number of zeros and ones that its value is the mean of, where it was counted.
+        counts: variable -> number of zeros and ones whose mean is its value, where they were counted.
         done: the action that was really done, encoded as ``flat``; None if it is the suggested one.
         reason: the reason of a failure or a rejection.
-        asked, ended: times of the suggestion, and of the end; of a trial that goes on it is empty.
+        asked, ended: times of the suggestion and of the end; the latter is empty for a trial that goes on.
     """
 
     number: int
@@ -126,7 +126,7 @@ class Trials:
             self.number = event.number
 
     def _record(self, event: Event) -> None:
-        """Record an outcome, or a part of it; a correction has the status of the trial after it."""
+        """Record an outcome, or a part of it; a correction states the new status of the trial."""
         payload = event.payload
         status = payload.get("status", "measured" if event.kind in ("told", "corrected") else event.kind)
         changes = {name: payload.get(name, {}) for name in ("values", "std", "counts")}

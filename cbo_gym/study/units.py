@@ -37,15 +37,15 @@ class Units:
 
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
-        #: Variable that can be set, in some target or in none, and is a category -> its kind.
+        #: Settable variable that is a category, even if no target sets it -> its kind.
         self.categories = {
             name: domain
             for name, domain in description.settable.items()
             if isinstance(domain, Categorical) and name in interface.nodes
         }
-        #: Names of what is optimised.
+        #: Names of the objectives, or of the reward.
         self.objectives = tuple(goal.name for goal in description.goals)
-        #: Those of them that are measured; the others are the cost of a trial.
+        #: Names of the objectives that are measured: all except the cost of a trial.
         self.measured_objectives = tuple(name for name in self.objectives if name in interface.nodes)
         self._signs = np.array([goal.sign for goal in description.goals])
         #: Range of the reward, if agents need rewards in [0, 1]
@@ -84,10 +84,10 @@ class Units:
         return self.codec.from_native(numbers, self.interface.problem.null_action, suggested)
 
     def past_action(self, done: Done, values: Mapping[str, Any]) -> Action:
-        """Return the action of a past round; in hard mode, nothing set has the target -1 if no target is empty.
+        """Return the action of a past round; in hard mode, with target -1 if nothing was set and no target is empty.
 
         Args:
-            done: name -> value; in partial mode by default the last measured variable was the one to measure.
+            done: name -> value; in partial mode, the variable to measure is by default the last one that was measured.
             values: variable -> value; None if it was not measured.
 
         Raises:
@@ -102,7 +102,7 @@ class Units:
 
     @property
     def settable(self) -> list[str]:
-        """Names of the variables or parameters that can be set, first that of a choice with a name."""
+        """Names of the variables or parameters that can be set, after the name of the choice, if it has one."""
         names = [*filter(None, [self.codec.choice_name]), *self.codec.domains.names]
         return names or sorted({name for arm in self.description.arms for name in arm})
 
@@ -147,12 +147,12 @@ class Units:
         return [name for name in self.measured_objectives if values[name] is None]
 
     def missing_outcome(self, action: Action, values: Mapping[str, Any]) -> list[str]:
-        """Return the variables that were not measured and the outcome of a trial needs, usually the objectives."""
+        """Return the variables without a value that the outcome of a trial needs, usually the objectives."""
         products = list(self.interface.products(action))
         return [name for name in products[-1:] or self.measured_objectives if values[name] is None]
 
     def subject(self, names: Iterable[str], where: str = "") -> str:
-        """Return those of the names that are objectives as the subject of a sentence: ``the reward titre is``."""
+        """Return the objectives among names, else all names, as the subject of a sentence: ``the reward titre is``."""
         known = [name for name in self.measured_objectives if name in names]
         if not known:
             return f"{' and '.join(names)}{where} is" if names else ""
@@ -232,7 +232,7 @@ class Units:
         )
 
     def broken_limits(self, action: Action) -> list[str]:
-        """Return the limits that an action breaks, more than printed numbers do."""
+        """Return the limits that an action breaks by more than the rounding of printed numbers."""
         limits = self.codec.limits
         return [] if limits is None else limits.broken_by(self.native_values(action), ROUNDING)
 
@@ -265,7 +265,7 @@ class Units:
     def fill_in(
         self, values: Mapping[str, float | None], action: Action, context: Mapping[str, float | None] | None
     ) -> dict[str, float | None]:
-        """Return values in which variables that were not measured have the value that was observed before or set."""
+        """Fill in variables without a measured value with the value that was set, or observed as a context."""
         # Parameters are not variables.
         done = self.native_values(action) if self.interface.sets_variables else {}
         known = {**(context or {}), **done}
@@ -348,7 +348,7 @@ class Units:
         kinds = self.categories
         numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
         nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
-        # One reward is the last node of its agent, several objectives are nodes with their own values.
+        # Agents observe a single reward, the last node, as they maximise it; several objectives keep their values.
         if len(self.objectives) == 1 and not np.isnan(nodes[-1]):
             nodes[-1:] = self.to_rewards(nodes[-1:])
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
