@@ -18,9 +18,9 @@ from cbo_gym.study.units import pairs_in
 VALUE, STD, DID, DO, CONTEXT, FIXED = "value:", "std:", "did:", "do:", "context:", "fixed:"
 # Fields of a row in the table of settable variables.
 ROW_FIELDS = ("setting", "node", "low", "high", "step", "unit", "cost")
-# A step that is none: a scale, a number of digits, or both.
+# A scale, a number of digits, or both in the field of the step.
 SCALE_AND_DIGITS = re.compile(r"(?P<log>log)?[\s,]*((?P<digits>\d+)\s*digits?)?")
-# Limit of the trials that are asked for at once.
+# Largest number of trials that are asked for at once.
 MAX_ASKED = 100
 FormInput = Mapping[str, list[str]]
 

@@ -35,7 +35,7 @@ class StudyState:
     Attributes:
         event: number of the event.
         entries: the trials, by number.
-        done: the values that were set in each trial, or will be set, by number.
+        done: number of a trial -> the values that it set, or will set.
         best: :attr:`Study.best_trials`.
     """
 
@@ -46,7 +46,7 @@ class StudyState:
 
 
 class Case:
-    """One study.
+    """One study of the page, with its current state and report.
 
     Args:
         service: the service of its database.
@@ -80,7 +80,7 @@ class Case:
         return await asyncio.wrap_future(self._service.thinker.submit(function, self._pickled, *arguments))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
-        """Return the sections of the current report, which may take the agent a while.
+        """Return the sections of the current report, for which the agent may need some time.
 
         Args:
             patience: seconds to wait; None for as long as it takes.

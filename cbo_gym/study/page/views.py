@@ -53,13 +53,13 @@ def fields_of(
     """Return the fields of a form, with the user's input or else with initial values.
 
     Each has the ``key`` by which it is sent, the ``name`` and ``unit`` of the variable, a ``hint``, the ``options`` of
-    a category, and a list of ``inputs``, two for an interval; the variables that an outcome needs are ``required``, the
-    objectives unless ``needed`` names others.
+    a category, and a list of ``inputs``, two for an interval. Measured values are ``required`` for the variables
+    ``needed``, by default the objectives.
     """
     description = case.description
     typed = problem.typed if problem is not None and problem.form == form else None
     count = 2 if prefix in (DID, DO) and case.study.interface.codec.intervals else 1
-    fields, known = [], "an objective" if description.objectives else "the reward"
+    fields, goal = [], "an objective" if description.objectives else "the reward"
     for name in names:
         initial = _inputs(filled.get(name), shortened=prefix == DID)
         inputs = initial if typed is None else list(typed.get(prefix + name, ()))
@@ -70,7 +70,7 @@ def fields_of(
                 "key": prefix + name,
                 "name": name,
                 "unit": description.units.get(name, ""),
-                "hint": known if required and needed is None else hint,
+                "hint": goal if required and needed is None else hint,
                 "options": _options(case, name, prefix),
                 "inputs": (inputs + [""] * count)[:count],
                 "required": required,
@@ -152,7 +152,7 @@ def card_of(
 
 
 def outcome_of(case: Case, state: StudyState, trial: int, typed: FormInput) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the values in a form, and the keywords of their recording: standard errors, and the action if it differs.
+    """Return the values in a form, and the keywords to record them: standard errors, and the action if it differs.
 
     A variable that was set has the value that it was set to.
     """
@@ -191,7 +191,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
 
 
 def _can_steer(case: Case) -> bool:
-    """Return whether values of trials can be kept."""
+    """Return whether a user can fix values of suggestions."""
     interface = case.study.interface
     return bool(interface.codec.domains.names) and not (interface.codec.intervals or interface.codec.choice_name)
 

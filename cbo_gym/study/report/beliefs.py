@@ -26,7 +26,7 @@ ARM_HEIGHT = 0.2
 MAX_ARMS = 40
 # Characters of the label of a category on an axis.
 MAX_LABEL = 12
-# Intervals are cut off beyond this share of the range of rewards above and below it.
+# Intervals are cut off where they leave the range of rewards by more than this share of it.
 MARGIN = 0.6
 
 
@@ -67,10 +67,10 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
         remainder = len(codec.domains.names) - len(lines)
         return [f"{remainder} more parameters, which have less effect, are not shown."] if remainder else []
     shown = sets_to_show(snapshot)
-    silent = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
+    unmodelled = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
     remainder = len(names) - len(shown)
     return [
-        f"Without a model: {'; '.join(sorted(silent))}." if silent else "",
+        f"Without a model: {'; '.join(sorted(unmodelled))}." if unmodelled else "",
         f"{remainder} more, which were tried less often, are not shown." if remainder else "",
     ]
 

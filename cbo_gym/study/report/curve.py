@@ -16,9 +16,9 @@ from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Trials of a running mean.
+# Number of rounds in a running mean.
 WINDOW = 10
-# Width of imported data, as a share of that of the trials.
+# Width of the strip of imported data, as a share of the width of the trials.
 BEFORE = 0.18
 # Distance of the reference point of hypervolumes beyond the worst values, as a share of their range.
 MARGIN = 0.1
@@ -106,7 +106,7 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[
             f"The line is the expected {reward} of the best action tried so far, with its 95 % interval, both by the "
             "agent's current model: it may be below the highest dots, which may be high by chance."
         )
-    # Rounds that miss a constraint are left out, if there are others.
+    # Rounds that break a constraint or a limit are the best only if all rounds break one.
     value = snapshot.description.goals[0].sign * band.mean
     value[missed] -= 2.0 * np.ptp(value) + 1.0
     before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])

@@ -16,7 +16,7 @@ from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of random actions of which the best are the forecast front.
+# Number of random actions; those that no other dominates are the forecast front.
 DRAWN = 256
 # Inches.
 SIZE = (4.3, 3.6)
@@ -89,7 +89,7 @@ def _recommended(actions: RecommendedSet | None) -> Bands:
 
 
 def _forecast(snapshot: Snapshot) -> Bands:
-    """Return what the agent expects of the best of random actions; empty without a model."""
+    """Return the objectives that the agent expects of the best random actions; empty without a model."""
     if snapshot.agent is None:
         return {}
     codec, rng = snapshot.study.interface.codec, np.random.default_rng(0)

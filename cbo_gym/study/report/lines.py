@@ -34,7 +34,7 @@ class Line(NamedTuple):
         held: Values of the other coordinates, in words.
         points: Native values of the coordinate, ascending.
         band: Expected rewards there.
-        at: Native value of the coordinate in the best believed action.
+        at: Native value of the coordinate in the action that is best by belief.
         measured: Native values and rewards of the rounds played with this set.
         domain: Domain of the coordinate.
     """
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
     @property
     def best(self) -> str:
-        """Value of the coordinate in the best believed action, in words."""
+        """Value of the coordinate in the action that is best by belief, in words."""
         return number(self.domain.label(self.at) if isinstance(self.domain, Kind) else self.at)
 
 
@@ -74,7 +74,7 @@ def sets_to_show(snapshot: Snapshot) -> list[int]:
 
 def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
     for index in sets_to_show(snapshot):
-        own_rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
+        set_rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
         columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
         def action(point: np.ndarray, index: int = index, columns: list[int] = columns) -> Action:
@@ -86,9 +86,9 @@ def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
         if not columns:
             band = snapshot.rewards([action(np.empty(0))])
             if band is not None:
-                yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, known.reward) for known in own_rounds])
+                yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, known.reward) for known in set_rounds])
             continue
-        played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in own_rounds]
+        played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in set_rounds]
         domains = Domains([codec.domains.intervals[column] for column in columns])
 
         def inside(point: np.ndarray, columns: list[int] = columns, action: ToAction = action) -> np.ndarray:
@@ -98,7 +98,7 @@ def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
         best = _best_point(snapshot, action, domains, played, inside)
         if best is not None:
             steepest = max(range(len(columns)), key=lambda index: _spread(snapshot, action, best, index, domains))
-            yield _line(snapshot, title, action, best, steepest, columns, own_rounds)
+            yield _line(snapshot, title, action, best, steepest, columns, set_rounds)
 
 
 def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
@@ -155,7 +155,7 @@ def _best_point(
 def _along(
     snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int, domains: Domains
 ) -> tuple[np.ndarray, Band]:
-    """Return points on the line through ``best``, itself included, of shape ``(about count, dim)``, and the beliefs."""
+    """Return about ``count`` points on the line through ``best``, ``best`` included, ``n x dim``, and the beliefs."""
     if domains.categories(index):
         count = len(domains.categories(index))
     spaced = np.linspace(0.0, 1.0, count)

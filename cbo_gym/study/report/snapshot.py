@@ -47,8 +47,8 @@ class Snapshot:
     Attributes:
         description: Description of the study.
         units: Conversion of actions and values.
-        rounds: Imported data, then the trials with an outcome, of those that show the reward of an action.
-        others: The measured values of the other rounds, without those of a system with other mechanisms.
+        rounds: Rounds that show the reward of an action: imported data, then trials.
+        others: Measured values of all other rounds, except those of campaigns with other mechanisms.
         imported: Number of rounds of imported data.
         agent: Copy of the agent; None if there are no beliefs to show.
         silence: Reason why there are no beliefs.

@@ -15,7 +15,7 @@ from cbo_gym.study.batches import batches
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
-# Statements of the diagram that are shown, those with the smallest p-values.
+# Number of statements of the diagram that are shown, those with the smallest p-values.
 MAX_STATEMENTS = 6
 ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed before", "other": "only observed"}
 
@@ -113,9 +113,9 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
             label = f"set in {len(set_to[name])} of {len(snapshot.rounds)}"
             lines[name].append(Line(label, label, bool(set_to[name])))
     typical = {name: _typical(values) for name in roles if (values := snapshot.measurements(name))}
-    word = {name: "often" if name in snapshot.units.categories else "mean" for name in typical}
+    labels = {name: "often" if name in snapshot.units.categories else "mean" for name in typical}
     boxes = {
-        name: Box(f"{word[name]} {number(typical[name])}" if name in typical else None, lines[name], COLOURS[role])
+        name: Box(f"{labels[name]} {number(typical[name])}" if name in typical else None, lines[name], COLOURS[role])
         for name, role in roles.items()
     }
     key = [

@@ -1,4 +1,4 @@
-"""When to stop, and how far to trust the forecasts: each value predicted from the others."""
+"""When to stop, and how far to trust the forecasts: each measured value is predicted from all other rounds."""
 
 from __future__ import annotations
 
