@@ -77,7 +77,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
     from cbo_gym.referee.isolated import isolated_card
 
     libraries = [name for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery")]
-    # Without its libraries each agent is tried, so that its extra is named.
+    # If a library is missing, each agent is imported, so that the error names its extra.
     known = zoo_cards() if all(map(find_spec, libraries)) else {}
     cards = []
     for name in expand(names, known_agents, AGENTS_LISTED_BY):

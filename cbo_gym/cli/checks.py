@@ -43,7 +43,7 @@ def check_one_agent(
     rows = [_contract(agent, [env]) for env in envs] if envs else [_contract(agent, _envs(mode)) for mode in modes]
     root = checkout()
     if root is not None and name in zoo():
-        rows += _missing_parts(root, name, zoo()[name])
+        rows += _parts(root, name, zoo()[name])
     _report(rows)
 
 
@@ -96,8 +96,8 @@ def _contract(agent: str, envs: list[str]) -> tuple[str, str, str]:
     return "failed", f"the contract on {envs[0]}", refusal
 
 
-def _missing_parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str, str]]:
-    """Return the missing parts of an agent of this package, each with the way to add it."""
+def _parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the parts of an agent of this package: the state, the name, and for a missing part the way to add it."""
     from cbo_gym.agent_registry.cards import agent_card, zoo_cards
 
     def holds(file: str, content: str) -> bool:

@@ -59,9 +59,9 @@ def claims(
         sys.stdout.write(tables.claims_csv(divisions))
         return
     hidden: list[str] = []
-    for whose, own in divisions.items():
-        if own:
-            rows = [tables.cells(claim) for claim in own]
-            hidden += print_table(f"{whose}: {tables.tally(own)}", tables.HEADER, rows, droppable=EXPENDABLE)
+    for whose, judged in divisions.items():
+        if judged:
+            rows = [tables.cells(claim) for claim in judged]
+            hidden += print_table(f"{whose}: {tables.tally(judged)}", tables.HEADER, rows, droppable=EXPENDABLE)
     print_hidden(hidden, SEE_CSV)
     say(HOW if any(divisions.values()) else f"{paper.short} compares no methods on these environments.", "dim")

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.comparison.pairwise import Comparison
     from cbo_gym.evaluation.runs.results import Run
 
-#: Lines about failed and skipped runs.
+#: Number of lines about failed and skipped runs.
 MAX_UNFINISHED = 6
 #: Columns that a narrow terminal hides, the first hidden first.
 EXPENDABLE_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
-#: Columns of a comparison over environments.
+#: Columns that only the rows over environments of a comparison have.
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")
 FolderArgument = Annotated[
     Path,

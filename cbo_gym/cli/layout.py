@@ -68,7 +68,7 @@ def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int] | 
         words = [word for string in (title, *([] if are_numbers else cells)) for word in string.split()]
         longest = min(width // 2, max(map(cell_len, words), default=0))
         min_widths.append(max(longest, cells_width if are_numbers else 0))
-        # Titles give way before cells do.
+        # Titles are narrowed before cells are.
         widths.append(max(min_widths[-1], cells_width))
     while sum(widths) > available:
         widest = max(range(len(widths)), key=lambda index: (widths[index] > min_widths[index], widths[index]))

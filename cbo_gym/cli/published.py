@@ -84,7 +84,7 @@ def publish(
 
 
 def _warn_of_differences(path: Path) -> None:
-    """Print how a submission differs from the suite that its file is named after; check-submission refuses it then."""
+    """Print how a submission differs from the suite of its name; check-submission refuses it if it does."""
     from cbo_gym.evaluation.runs.suite_runs import differences
     from cbo_gym.evaluation.store.codec import read_store_file
     from cbo_gym.evaluation.suites import load_all

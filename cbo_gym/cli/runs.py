@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.play.sweep import Backend, Job
     from cbo_gym.evaluation.runs.results import Recommend, Run
 
-# Steps of a sweep's progress bar in each run.
+# Number of steps of a sweep's progress bar for each run.
 PROGRESS_STEPS = 100
 # Fields of a run that are empty or redundant when it was just played.
 NOT_PRINTED = ("table", "status", "error", "secret", "unverified", "actions", "recommendations")
@@ -204,7 +204,7 @@ def sweep(
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
-        # Share of the rounds that are played, of each run in progress.
+        # Run in progress -> share of its rounds that are played.
         ended, playing = 0, dict[tuple[str, str, int], float]()
 
         def show() -> None:

@@ -426,7 +426,7 @@ def _format_interval(interval: tuple[float, float] | None) -> str:
 
 
 def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge values by name with fields; if a name equals that of a field, all names are also under ``key``."""
+    """Merge values by name with fields; if a name is also a field, put the values under ``key`` too."""
     return {**by_name, **({key: by_name} if set(by_name) & {key, *fields} else {}), **fields}
 
 
