@@ -47,7 +47,7 @@ class ModeData(ABC):
         """Raise ArgumentError if the data do not fit the problem's system."""
 
     def transform(self, transform: Transform) -> ModeData | None:
-        """Return the data of a transformed problem, None if they do not fit it.
+        """Return the data of a transformed problem; None if the transform does not apply to them.
 
         Raises:
             ArgumentError: if they cannot be transformed.
@@ -190,9 +190,9 @@ class Problem(ProblemStatement):
             None if theory gives none.
         noiseless_mean: whether E[Y | a] equals the reward without noise for every soft action. It does if the noise
             has mean zero and enters the reward linearly.
-        composition: the reward as a known function of the other observed nodes, or its mean if it has noise of its own,
-            for methods of composite optimisation; else None. It takes name -> value and uses only plain operators, so
-            that values may be NumPy arrays or torch tensors.
+        composition: known function of the other observed nodes that gives the reward, or the reward's mean if it has
+            noise, for methods of composite optimisation; else None. It takes name -> value and uses only plain
+            operators, so that values may be NumPy arrays or torch tensors.
         noise_known: whether agents know the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1]; None if agents do not know it.

@@ -56,11 +56,11 @@ class Outcomes:
             objective.name: cost if objective.name == COST else values[objective.name] for objective in self.objectives
         }
 
-    def rewards(self, found: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
-        """Return the reward vectors of rounds: the objectives' values, with the sign changed of those to minimise.
+    def rewards(self, values: Mapping[str, Floats], shape: tuple[int, ...]) -> np.ndarray:
+        """Return the reward vectors of rounds: the objectives' values, negated for objectives to minimise.
 
         Args:
-            found: values of the objectives, by name.
+            values: values of the objectives, by name.
             shape: shape of the rounds.
 
         Returns:
@@ -68,7 +68,7 @@ class Outcomes:
         """
         rewards = np.empty((*shape, len(self.objectives)))
         for index, objective in enumerate(self.objectives):
-            rewards[..., index] = objective.sign * found[objective.name]
+            rewards[..., index] = objective.sign * values[objective.name]
         return rewards
 
     @property
@@ -79,7 +79,7 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class PlayedSlice(Outcomes):
-    """The objective in the time slice being played, in a problem with slices.
+    """Outcomes of a problem with slices, whose reward is the objective in the time slice being played.
 
     Args:
         bare: name of the objective without its slice, under which a round returns the value in the slice being played.

@@ -12,9 +12,9 @@ from cbo_gym._util.validation import StrictModel
 class RecordedOptimum(StrictModel):
     """The optimum of E[Y | action] as ``command`` computed it; in contextual mode of E[Y] over all policies.
 
-    ``action`` holds [0, 1] coordinates in soft mode, those of the lower and then the upper corner of a point-like
-    cell in aggregated mode, native values or labels by name in hard and discrete mode and of named parameters, the 0/1
-    super arm in masked mode, and the policy in words in contextual mode.
+    ``action`` holds coordinates in [0, 1] in soft mode; the lower and then the upper corner of a point-like cell in
+    aggregated mode; native values or labels by name in hard and discrete mode and for named parameters; the super arm
+    of 0 and 1 in masked mode; and the policy in words in contextual mode.
     ``random_value`` is the mean of E[Y | action] over random actions, as the action space samples them.
 
     With several objectives ``action`` is a list of actions along the Pareto front, and ``front`` the list of their

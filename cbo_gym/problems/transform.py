@@ -14,7 +14,7 @@ from cbo_gym.scm.system import System
 from cbo_gym.scm.transform import TransformedSystem
 from cbo_gym.scm.units import SAME, TransformedComposition, Unit
 
-# Key of the instances' random streams, which are apart from other streams of small numbers.
+# Key that separates the random streams of instances from other streams with small numbers.
 INSTANCE_STREAM = 7
 # Random streams of an instance.
 TRANSFORM, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)
@@ -56,7 +56,7 @@ class Transform:
         return self.units.get(name, SAME)
 
     def point(self, point: Sequence[float]) -> tuple[float, ...]:
-        """Return soft parameters in [0, 1], each at its new index."""
+        """Return transformed soft parameters in [0, 1], each at its new index."""
         transformed = [0.0] * len(point)
         for value, (index, unit) in zip(point, self.coordinates, strict=True):
             (low, high), (first, last) = unit.old, unit.new
@@ -65,11 +65,11 @@ class Transform:
         return tuple(transformed)
 
     def values(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return native values by variable."""
+        """Return transformed native values by new name."""
         return {self.names[name]: float(self.unit(name).to_new(value)) for name, value in values.items()}
 
     def record(self, record: Record) -> Record:
-        """Return an action as the registry writes it: words, values of variables, or soft parameters in [0, 1]."""
+        """Return a transformed action of the registry: words, values of variables, or soft parameters in [0, 1]."""
         if isinstance(record, str):
             return self.describe_policy(record)
         return self.values(record) if isinstance(record, Mapping) else list(self.point(record))
@@ -83,7 +83,7 @@ class Transform:
         return frozenset(self.names[name] for name in names)
 
     def reorder(self, items: Sequence[Item]) -> list[Item]:
-        """Return items of the soft parameters in their new order."""
+        """Return items, one for each soft parameter, in the new order of the parameters."""
         indices = [index for index, _ in self.coordinates]
         return [items[indices.index(index)] for index in range(len(items))]
 
@@ -92,7 +92,7 @@ class Transform:
         return [items[index] for index in instance_generator(self.instance, stream).permutation(len(items))]
 
     def domains(self, domains: Mapping[str, Interval]) -> dict[str, Interval]:
-        """Return domains of hard interventions, in another order."""
+        """Return transformed domains of hard interventions, in another order."""
         pairs = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
         return dict(self.shuffle(pairs, DOMAINS))
 
@@ -103,9 +103,9 @@ class Transform:
         return low, high
 
     def system(self, system: System, nodes: Sequence[str]) -> TransformedSystem:
-        """Return a system in new names and units, its nodes in the order of ``nodes``, which has old names.
+        """Return a system in new names and units, its nodes in the order of ``nodes``, which are old names.
 
-        Noise of a bent node, and noise without a form in the new unit, is known by its old distribution.
+        A bent node, and a node whose noise has no distribution in the new unit, keeps the old distribution.
         """
         slopes = {name: unit.slope for name, unit in self.units.items() if not unit.bend}
         noise = {v.name: multiply(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}
@@ -113,5 +113,5 @@ class Transform:
         return TransformedSystem(system, self.names, self.units, nodes, self.coordinates, known)
 
     def composition(self, known: Callable[..., Any], nodes: Sequence[str]) -> TransformedComposition:
-        """Return a known function of the nodes, which gives the reward."""
+        """Return the composition, the known function of the nodes that gives the reward, in new names and units."""
         return TransformedComposition(known, {name: (self.names[name], self.unit(name)) for name in nodes}, self.reward)

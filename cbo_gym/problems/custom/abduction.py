@@ -23,7 +23,7 @@ class Abduction:
     """Function that recovers the noise of variables from the values of contexts.
 
     The contexts are solved in an order in which each depends on the noise of at most one further variable. They must be
-    strictly monotone in that noise, which is found by bisection. All other noise keeps its distribution, because no
+    strictly monotone in that noise, for which bisection solves. All other noise keeps its distribution, because no
     context depends on it.
 
     Args:

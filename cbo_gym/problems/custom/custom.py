@@ -71,11 +71,11 @@ def custom_problem(
         mechanisms: variable -> function; latent variables too.
         reward: the variable to maximise; variables that depend on it are left out, because they cannot change it.
         noise: variable -> distribution of its ``u``, or the standard deviation of a zero-mean normal one.
-        diagram: the causal diagram over the observed variables that the mechanisms are meant to have, as a check, in
-            any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None to take theirs.
+        diagram: causal diagram over the observed variables, with which the diagram of the mechanisms must agree, in any
+            form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None for no check.
         actions: soft parameter -> native ``(low, high)``, or a :class:`~cbo_gym.actions.Range` with a step or a
-            logarithmic scale, an :class:`~cbo_gym.actions.Integer`, or a :class:`~cbo_gym.actions.Categorical`, whose
-            index equations get; in the order of the action's coordinates.
+            logarithmic scale, an :class:`~cbo_gym.actions.Integer`, or a :class:`~cbo_gym.actions.Categorical`, of
+            which mechanisms get the index; in the order of the action's coordinates.
         manipulable: variable -> the domain of its hard interventions, in the same forms.
         targets: the sets that a hard intervention may set, with the empty set if a round may only observe; None for the
             minimal intervention sets of the manipulable variables.
@@ -84,7 +84,7 @@ def custom_problem(
             on which their values may depend, ``{}`` to only observe. None for a scope for each set of ``targets``, in
             which values may depend on all contexts that the variables do not affect.
         noise_given: the noise given the contexts, as in :class:`~cbo_gym.problems.modes.contextual.Contexts`. None
-            if every context determines one noise, as :class:`~cbo_gym.problems.custom.abduction.Abduction` finds it.
+            to recover it from the contexts, see :class:`~cbo_gym.problems.custom.abduction.Abduction`.
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then be in [0, 1].
         latent: variables that are not observed.
@@ -117,18 +117,18 @@ def custom_problem(
         raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
     if OWN_NOISE in (spelled := spelling([*mechanisms, *actions])):
         raise ArgumentError(f"{spelled[OWN_NOISE]!r} cannot be a name: {OWN_NOISE} stands for a variable's own noise")
-    taken = {
+    arguments_of = {
         variable: _arguments(variable, function, spelled, variable in noise)
         for variable, function in mechanisms.items()
     }
-    effects = _effects(reward, taken)
+    effects = _effects(reward, arguments_of)
     for argument, names in (("contexts", context_names), ("manipulable", manipulable)):
         if late := [name for name in names if name in effects]:
             raise ArgumentError(f"{argument} names {late}, effects of the reward {reward}, which cannot change it; "
                                 f"leave {'it' if len(late) == 1 else 'them'} out")  # fmt: skip
     kept = [name for name in mechanisms if name not in effects]
     variables = [
-        _variable(name, mechanisms[name], taken[name], kept, list(actions), noise.get(name), name not in hidden)
+        _variable(name, mechanisms[name], arguments_of[name], kept, list(actions), noise.get(name), name not in hidden)
         for name in kept
     ]
     used = {index for variable in variables for index in variable.actions}
@@ -264,7 +264,7 @@ def _variable(
 
 
 def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str, str], noisy: bool) -> dict[str, str]:
-    """Return a function's parameters and the names that they stand for; without those that keep their defaults."""
+    """Return the function's parameters, except those that keep their defaults -> the names that they stand for."""
     advice = "give a function whose argument names say what it depends on, as lambda dose, u: np.exp(dose) + u"
     if not callable(function):
         equations = "; a YAML file has equations as strings, see the guide" if isinstance(function, str) else ""
@@ -284,8 +284,8 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
     }
 
 
-def _effects(reward: str, taken: Mapping[str, Mapping[str, str]]) -> set[str]:
-    graph = nx.DiGraph((cause, name) for name, arguments in taken.items() for cause in arguments.values())
+def _effects(reward: str, arguments_of: Mapping[str, Mapping[str, str]]) -> set[str]:
+    graph = nx.DiGraph((cause, name) for name, arguments in arguments_of.items() for cause in arguments.values())
     graph.add_node(reward)
     effects: set[str] = nx.descendants(graph, reward)
     if any(graph.has_edge(name, reward) for name in (reward, *effects)):
@@ -300,7 +300,7 @@ def _distribution(name: str, noise: Distribution | float | None) -> Distribution
 
 
 def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], order: list[str]) -> Callable[..., Floats]:
-    """Return the function, called with the values of the names in ``order``."""
+    """Return the function as one whose positional arguments are the values of the names in ``order``."""
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     indices = tuple(map(order.index, arguments.values()))
     if list(arguments) != positional[: len(arguments)]:
@@ -310,9 +310,9 @@ def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], ord
 
 @dataclass(frozen=True)
 class _Rearranged:
-    """A function called with the values at some indices of those given; it can be pickled if the function can.
+    """A function called with the arguments at ``indices``; it can be pickled if ``function`` can.
 
-    With ``names`` it takes them by the names of its parameters; others keep their defaults.
+    If there are ``names``, the arguments are passed by these names; other parameters keep their defaults.
     """
 
     function: Callable[..., Floats]
@@ -351,10 +351,10 @@ def _contexts(
 
 
 def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
-    """Return scopes as they are written, each by the contexts of every variable that it sets.
+    """Read scopes from mappings, each from the variables that are set to the contexts of their values.
 
     Raises:
-        ArgumentError: if it is not a list of such mappings.
+        ArgumentError: if ``scopes`` is not a list of such mappings.
     """
     if not isinstance(scopes, Iterable) or isinstance(scopes, str | Mapping):
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Mechanisms that take only single numbers, or mix the entries of arrays: detected when a problem is built."""
+"""Detect mechanisms that fail on arrays or mix their entries, and apply them entry by entry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cbo_gym.scm.model import mechanism_error
 
 # Number of values of each argument at which a mechanism is tried.
 ROWS = 4
-# Shares of a domain, neither in order nor even.
+# Points of a domain at which a mechanism is tried, as shares of it: unordered and unevenly spaced.
 SHARES = (0.55, 0.9, 0.2, 0.7)
 # Values that stand in where a mechanism gives no finite number.
 STAND_INS = (0.5, 1.5, 0.25, 1.0)
@@ -47,10 +47,10 @@ class Elementwise:
 def elementwise(
     variables: Sequence[Variable], manipulable: Mapping[str, Interval], actions: Sequence[Interval]
 ) -> Iterator[Variable]:
-    """Yield the variables, with mechanisms that give the same for arrays as for their entries one by one.
+    """Yield the variables, each with a mechanism that gives the same on an array as on its entries one by one.
 
     Each mechanism is tried at a few values: draws of its noise, values of its causes' mechanisms, and values inside
-    domains. One that fails on arrays of these, or gives something else for them, is called entry by entry from then on.
+    domains. A mechanism that fails on arrays of them, or gives other values, is replaced by an :class:`Elementwise`.
 
     Args:
         variables: causes before effects.
@@ -88,7 +88,7 @@ def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bo
             _require_some(name, rows[0], errors, len(rows))
         values = [value for value, _ in results]
         _require_same(name, values, [_attempt(function, row)[0] for row in rows])
-        # Arrays of one axis, and those of two that broadcast together, as an oracle makes them.
+        # Try arrays of one axis, and arrays of two axes that broadcast together, as an oracle makes them.
         columns = [np.array(column) for column in causes]
         crossed = [column[:, None] if index % 2 else column for index, column in enumerate(columns)]
         grid = [
@@ -115,7 +115,7 @@ def _number(result: Any) -> float:
 
 
 def _require_some(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
-    """Refuse a mechanism that fails for all values, unless only its arithmetic fails."""
+    """Refuse a mechanism that fails at all values, unless all errors are of arithmetic."""
     first = errors[0]
     arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
     if len(errors) < tried or arithmetic:
@@ -135,7 +135,7 @@ def _require_same(name: str, values: Sequence[float], repeated: Sequence[float])
 
 
 def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expected: Any) -> bool:
-    """Return whether a function of arrays gives the expected values, also where not finite, and changes no array."""
+    """Return whether a function of arrays gives the expected values, not finite ones included, and changes no array."""
     arguments, wanted = [column.copy() for column in columns], np.array(expected)
     try:
         result = np.asarray(function(*arguments))

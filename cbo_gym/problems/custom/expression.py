@@ -25,7 +25,7 @@ CONSTANTS = {"pi": math.pi, "e": math.e}
 # The only identifier that Python does not allow as the name of an argument.
 UNNAMEABLE = "__debug__"
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
-MAX_CHARACTERS = 5_000  # characters
+MAX_CHARACTERS = 5_000
 # Largest depth of nested parts; a sum of n terms counts n.
 MAX_DEPTH = 200
 # Number of characters of an equation in an error.
@@ -39,10 +39,10 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 
 def spelling(names: Iterable[str]) -> dict[str, str]:
-    """Return names by the form that Python gives them in code: ``µ`` (U+00B5) becomes ``μ`` (U+03BC) there.
+    """Return the form of each name in Python code -> the name: ``µ`` (U+00B5) becomes ``μ`` (U+03BC) there.
 
     Raises:
-        ArgumentError: if two names have one form.
+        ArgumentError: if two names have the same form.
     """
     spelled: dict[str, str] = {}
     for name in names:
@@ -122,7 +122,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 class _Step(ast.expr):
-    """A part that depends on variables; ``index`` is that of its step."""
+    """A part of the tree that depends on variables; ``index`` is the index of its step in ``_Reader.steps``."""
 
     index: int
 
@@ -139,7 +139,7 @@ class _Reader:
         self.steps: list[Step] = []
 
     def read(self, node: ast.expr) -> Any:
-        """Return a constant where a part of the tree is one, else its step."""
+        """Return a part of the tree as an ``ast.Constant`` if it is constant, else as a :class:`_Step`."""
         match node:
             case ast.Name():
                 return self._read_name(node.id)
@@ -168,7 +168,7 @@ class _Reader:
                 name, node.left = self._operator(node.ops[0]), self.read(node.left)
                 node.comparators = [self.read(node.comparators[0])]
                 holds = self._apply(node, name, node.left, *node.comparators)
-                # A float: truth values of numbers and of arrays add up differently.
+                # Make it a float, because truth values add up differently as numbers and in arrays.
                 return self._apply(node, "multiply", ast.Constant(1.0), holds)
         # An unknown operation raises here.
         return self._operator(node)

@@ -19,7 +19,7 @@ class Adversary(ModeData):
     """A second player with separate soft parameters, for the adversarial mode of a problem.
 
     Both players' coordinates take one of ``levels`` equally spaced values. The reward of the problem is in [0, 1], as
-    the bounds of multiplicative weights ask.
+    the bounds of multiplicative weights require.
 
     Args:
         coordinates: number of soft parameters of the adversary, the last ones of the system.
@@ -45,8 +45,8 @@ class Adversary(ModeData):
                 f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MAX_PAIRS} are "
                 "allowed"
             )
-        kept = {v.name: v.noise for v in problem.scm.noisy if not v.observed}
-        if kept.get(self.luck) != Uniform(0.0, 1.0) or self.luck in problem.scm.noise_of_reward:
+        latent = {v.name: v.noise for v in problem.scm.noisy if not v.observed}
+        if latent.get(self.luck) != Uniform(0.0, 1.0) or self.luck in problem.scm.noise_of_reward:
             raise ArgumentError(
                 f"{problem.name}: {self.luck!r} must be a latent variable without effects whose noise is "
                 "Uniform(0, 1), the adversary's luck"

@@ -26,9 +26,9 @@ class Contexts(ModeData):
         names: the context variables: observed, never set, not the reward. Their natural values, those of the
             un-intervened system, are observed.
         scopes: the scopes that may be played.
-        noise_given: called with the contexts' values and with independent U(0, 1) numbers for every noisy variable,
-            arrays by name that broadcast together; returns draws of the exogenous variables given the contexts, by
-            name, for those whose distribution the contexts change. None if the mechanisms are unknown.
+        noise_given: function of the contexts' values and of independent U(0, 1) numbers for every noisy variable, both
+            arrays by name that broadcast together. It returns, by name, draws of the exogenous variables whose
+            distribution the contexts change, given the contexts. None if the mechanisms are unknown.
         best_response: function from the contexts' values to the native values of an intervention that maximises E[Y |
             x, c] over all scopes; it sets the same variables in every context. None if theory gives none.
         policy: description of that intervention.
@@ -89,7 +89,7 @@ class Contexts(ModeData):
 
 @dataclass(frozen=True)
 class _TransformedPolicy:
-    """The noise given the contexts, and the best response to them, by new names and in new units."""
+    """``noise_given`` and ``best_response`` of contexts, in new names and units."""
 
     transform: Transform
     known: Contexts

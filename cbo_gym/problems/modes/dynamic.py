@@ -24,7 +24,7 @@ class Slices(ModeData):
         manipulable: variable of a slice -> native ``(low, high)`` of its hard interventions.
         targets: the sets that an intervention may set in a slice, the empty set included.
         history: the system from which observational time series come, over the same variables.
-        measured: number of slices, from the first on, in which these were measured.
+        measured: number of slices, from the first on, that these series include.
     """
 
     count: int

@@ -14,7 +14,7 @@ from cbo_gym.problems.transform import Transform
 
 @dataclass(frozen=True)
 class NodePurchases(ModeData):
-    """What a round of partial mode returns of nodes that it does not buy, and the parts that can be bought elsewhere.
+    """Values shown for nodes that a round of partial mode does not buy, and the parts that can be bought elsewhere.
 
     Args:
         unfinished: reward of a round that does not buy the reward variable, at most that of any round that does.

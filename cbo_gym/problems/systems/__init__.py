@@ -1,1 +1,1 @@
-"""The named systems of the literature, a module a family."""
+"""The named systems of the literature, one module per family."""

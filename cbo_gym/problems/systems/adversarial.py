@@ -53,7 +53,7 @@ def _factor(x: str) -> str:
 
 
 def alpine2_penny() -> Problem:
-    """Alpine2 with four nodes, of which the adversary alone sets the third one's factor."""
+    """Alpine2 with four nodes; the adversary alone sets the factor of the third node."""
     equations = {
         "X0": f"u - {_factor('x0')}",
         "X1": f"{_factor('x1')} * X0 + u",
@@ -146,6 +146,6 @@ def _game(
 
 
 def _range(scm: StructuralCausalModel, domains: Sequence[Interval]) -> tuple[float, float]:
-    every = Domains(domains).points_to_native(GridBox(len(domains), LEVELS).all())
-    rewards = scm.propagate((), Intervention.parameters(every))[scm.reward]
+    pairs = Domains(domains).points_to_native(GridBox(len(domains), LEVELS).all())
+    rewards = scm.propagate((), Intervention.parameters(pairs))[scm.reward]
     return float(np.min(rewards)), float(np.max(rewards))

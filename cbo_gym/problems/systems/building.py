@@ -1,4 +1,4 @@
-"""Systems as tables of equations, and the problems built from them."""
+"""Build systems and problems from tables of equations."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _exceeds(cause: Floats, u: Floats) -> Floats:
 
 
 def _conditional_noise(without: float, with_it: float) -> Discrete:
-    """Noise with which ``_exceeds`` gives 1 with these probabilities where the cause is 0, and where it is 1."""
+    """Return noise with which ``_exceeds`` is 1 with probability ``without`` if the cause is 0, else ``with_it``."""
     return Discrete([-0.5, 0.5, 1.5], [without, with_it - without, 1.0 - with_it])
 
 
@@ -70,14 +70,14 @@ def _check_causes(causes: int, rare: int, epsilon: float) -> list[str]:
 def parallel_bandit(causes: int = 50, rare: int = 2, q: float = 0.0, epsilon: float = 0.3) -> Problem:
     """ParallelBandit: independent causes X1, ..., XN of one reward; an arm sets one of them, or none.
 
-    The first ``rare`` causes are seldom 1 and the others half of the time, so observations do not show the effects of a
-    few arms: m(q) of them, which is ``rare`` if q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon. Every other
-    arm earns 1/2, or less if it sets X1 to 0.
+    The first ``rare`` causes are seldom 1 and the others half of the time, so observations do not show the effects of
+    some arms. Their number is m(q), which is ``rare`` if q is 0. Only X1 matters: E[Y | do(X1 = 1)] = 1/2 + epsilon.
+    Every other arm earns 1/2, or less if it sets X1 to 0.
 
     Args:
         causes: number N, 2 to 200.
         rare: number of rare causes, at least 1 and less than ``causes``.
-        q: P(X = 1) of each of them, from 0 to 1/2.
+        q: P(X = 1) of each rare cause, from 0 to 1/2.
         epsilon: excess of the best arm's mean reward over 1/2; above 0, at most 1/2.
     """
     names = _check_causes(causes, rare, epsilon)
@@ -146,7 +146,7 @@ def _graph(
 def markovian_bandit() -> Problem:
     """MarkovianBandit: Z1 and Z2 cause X1 and X2, which cause the reward; nothing is confounded.
 
-    The one set that can be optimal is that of the reward's parents.
+    Only the set of the reward's parents can be optimal.
     """
     equations = {
         "Z1": ("u", 0.54),
@@ -170,7 +170,7 @@ def iv_bandit() -> Problem:
 
 
 def xyzw_bandit() -> Problem:
-    """XYZWBandit: Z -> X -> Y <- W, where X and W are confounded, and Z and Y are."""
+    """XYZWBandit: Z -> X -> Y <- W, with two confounded pairs: X and W, Z and Y."""
     equations = {
         "UWX": ("u", 0.51),
         "UYZ": ("u", 0.54),
@@ -183,7 +183,7 @@ def xyzw_bandit() -> Problem:
 
 
 def xyzwst_bandit() -> Problem:
-    """XYZWSTBandit: the same with S -> W, and T a cause of X and Y."""
+    """XYZWSTBandit: XYZWBandit with S -> W, and T as a cause of X and Y."""
     equations = {
         "UWX": ("u", 0.51),
         "UYZ": ("u", 0.54),

@@ -26,9 +26,9 @@ PAPER = (
 # Least load that changes a fan's speed; fans at full load in rpm; pressure of a fan without airflow in Pa.
 MIN_LOAD, MAX_RPM, STATIC_PRESSURE = 0.1, 3000.0, 74.82473949999999
 FANS = ("in", "out")
-# Current in A of a fan without load, and what full load adds.
+# Current in A of a fan without load, and the current that full load adds.
 NO_LOAD_CURRENT, LOAD_CURRENT = 0.166, 0.27 - 0.166
-# Airflow ratio of the tunnel with the hatch closed, and what the hatch adds when it is open.
+# Airflow ratio of the tunnel with the hatch closed, and the ratio that the open hatch adds.
 CLOSED_RATIO, HATCH_RATIO = 0.75, 0.15
 
 COLOURS = ("red", "green", "blue")
@@ -87,8 +87,8 @@ def wind_tunnel(hard: bool = False) -> Problem:
             f"current_{fan}": f"{NO_LOAD_CURRENT} + {LOAD_CURRENT} * load_{fan} * load_{fan} * load_{fan} + u"
             for fan in FANS
         },
-        # Where a fan's characteristic, which is linear, meets the impedance of the tunnel, the pressure is 1 - ratio of
-        # that without airflow: the closed form of the quadratic equation of model C3.
+        # The closed form of the quadratic equation of model C3: where a fan's linear characteristic meets the impedance
+        # of the tunnel, the pressure is 1 - ratio times the pressure without airflow.
         "pressure_downwind": f"{STATIC_PRESSURE} * (1.0 - {ratio}) * (load_in * load_in - load_out * load_out) + u",
         "Y": "0.001 * (rpm_in + rpm_out) - 50.0 * (current_in + current_out - 0.332)"
         " - ((pressure_downwind - 5.0) / 2.0)**2",
@@ -96,7 +96,7 @@ def wind_tunnel(hard: bool = False) -> Problem:
     stds = {"rpm_in": 10.0, "rpm_out": 10.0, "current_in": 0.001, "current_out": 0.001, "pressure_downwind": 0.2}
     return _chamber(
         "WindTunnel",
-        # Below the least load a fan turns as at the least load, and at 0 it stops.
+        # A load below the least one would act like the least load, and a load of 0 would stop the fan.
         {"load_in": (MIN_LOAD, 1.0), "load_out": (MIN_LOAD, 1.0), "hatch": (0.0, 45.0)},
         equations,
         {name: gaussian_noise(std) for name, std in stds.items()},

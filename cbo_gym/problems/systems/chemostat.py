@@ -5,7 +5,7 @@ Long-term cyclic persistence in an experimental predator-prey system, Nature 577
 a day with the parents held constant. ``examples/fit_chemostat.py`` fits a factor on each gain and each loss, and the
 noise, to experiment C1; its result is ``chemostat.yaml`` in this folder.
 
-Noise is added to the square root of every forecast, since counts scatter evenly on that scale.
+Noise is added to the square root of every forecast, because counts scatter evenly on that scale.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Scales(StrictModel):
 
 
 class Mixture(StrictModel):
-    """A Gaussian mixture: the square root of a node less that of its forecast."""
+    """Gaussian mixture of a forecast error: the square root of the node minus the square root of its forecast."""
 
     weights: list[float]
     means: list[float]
@@ -85,7 +85,7 @@ class Mixture(StrictModel):
 
 
 class ForecastErrors(StrictModel):
-    """Mixtures of every node."""
+    """Mixture of each node's forecast error."""
 
     N: Mixture
     P: Mixture
@@ -173,7 +173,7 @@ def nitrogen(uptake: Floats, before: Floats, algae_before: Floats, external: Flo
 
 
 def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: Floats) -> Floats:
-    """Algae, umol N/l: dP = F_P(N) - delta P.
+    """Return algae, umol N/l: dP = F_P(N) - delta P.
 
     Algae turn over in less than a day, so ``gain`` includes the typical stock that grows, not yesterday's. The grazers
     are not parents in the paper's Eq. 10; they are part of ``loss``.
@@ -190,7 +190,7 @@ def juveniles(
 
 
 def adults(gain: Floats, loss: Floats, algae_now: Floats, before: Floats, u: Floats) -> Floats:
-    """Return adults a ml: dA = beta R_A - (m + delta) A; R_A, the maturing ones, is a share of the eggs F_B(P) A."""
+    """Return adults a ml: dA = beta R_A - (m + delta) A; R_A, maturing juveniles, is a share of the eggs F_B(P) A."""
     maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
     return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
 
@@ -202,7 +202,7 @@ def eggs(gain: Floats, loss: Floats, before: Floats, algae_now: Floats, adults_n
 
 
 def dead(gain: Floats, loss: Floats, before: Floats, juveniles_now: Floats, adults_now: Floats, u: Floats) -> Floats:
-    """Dead animals a ml: dD = m (J + A) - delta D."""
+    """Return dead animals a ml: dD = m (J + A) - delta D."""
     return _add_noise(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
 
 
@@ -337,7 +337,7 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
     does not matter there. Since the experimenter defines Y, agents know how it depends on D1, D2, ...
 
     Args:
-        days: their number, 1 to 100.
+        days: number of days, 1 to 100.
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
     """
     days = whole_number("days", days, at_least=1, at_most=MAX_DAYS)

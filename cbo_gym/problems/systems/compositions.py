@@ -1,6 +1,6 @@
-"""Rewards as functions of the other nodes that agents know.
+"""Known compositions: functions that give the reward from the other nodes, and that agents get.
 
-They are apart from the mechanisms, because a function gives access to all of its module.
+This module has no mechanisms, because a function gives agents access to its whole module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Nodes = Mapping[str, Number]
 
 
 def pooled_testing(nodes: Nodes) -> Number:
-    """Return negated sum of the losses of the three weeks."""
+    """Return the negated sum of the losses of the three weeks."""
     return 0.0 - (nodes["L1"] + nodes["L2"] + nodes["L3"])
 
 
@@ -25,12 +25,12 @@ def tablet_utility(nodes: Nodes) -> Number:
 
 
 def misfit(reference: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
-    """Return negated mean squared difference of some nodes from a reference."""
+    """Return the negated mean squared difference of some nodes from a reference."""
     return 0.0 - mean_squared_error([nodes[name] for name in names], reference)
 
 
 def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> Number:
-    """Return the mean squared difference of values from a reference of as many."""
+    """Return the mean squared difference of values from as many reference values."""
     total: Number = 0
     # This loop gives the result of add_up in a third of its time.
     for value, aim in zip(values, reference, strict=True):
@@ -40,17 +40,17 @@ def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> 
 
 
 def negated_mean(names: Sequence[str], nodes: Nodes) -> Number:
-    """Return negated mean of some nodes."""
+    """Return the negated mean of some nodes."""
     return 0.0 - add_up([nodes[name] for name in names]) / len(names)
 
 
 def ackley(nodes: Nodes) -> Number:
-    """Return negated Ackley function of X0, a mean square, and X1, a mean of cosines."""
+    """Return the negated Ackley function of X0, a mean square, and X1, a mean of cosines."""
     # abs() keeps a surrogate's slightly negative mean square in the square root's domain.
     bell = 20.0 * (math.e ** (-0.2 * abs(nodes["X0"]) ** 0.5) - 1.0)
     return bell + (math.e ** nodes["X1"] - math.e)
 
 
 def squared_distance(target: Sequence[float], names: Sequence[str], nodes: Nodes) -> Number:
-    """Return the number of some nodes less the squared distance of their values from a target."""
+    """Return the number of nodes minus the squared distance of their values from a target."""
     return len(target) * (1.0 + misfit(target, names, nodes))

@@ -1,6 +1,6 @@
 """Problems for contextual mode, in which contexts are seen before acting (Arsenyan et al., sec. 2, 6 and A).
 
-An adapter turns action coordinates of a function network into contexts. The PSA problems, which minimise, are negated.
+:func:`contextual_network` turns action coordinates into contexts. The PSA problems, which minimise, are negated.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PATIENT = ("Age", "BMI")
 
 
 def _psa_scopes() -> list[Scope]:
-    """Both drugs, either, or none, each dose by age and body mass index."""
+    """Return the scopes that set both drugs, either or none, each dose by age and body mass index."""
     chosen = (("Aspirin", "Statin"), ("Aspirin",), ("Statin",), ())
     return [make_scope(dict.fromkeys(drugs, PATIENT)) for drugs in chosen]
 
@@ -87,7 +87,7 @@ def _statin_only(contexts: Columns) -> Columns:
 
 
 def psa_contextual_1() -> Problem:
-    """PSAContextual1: the PSA graph, doses may depend on age and body mass index. The best ones do not."""
+    """PSAContextual1: the PSA graph, doses may depend on age and body mass index. The best doses do not."""
     return _problem(
         "PSAContextual1",
         psa_variables(),
@@ -216,9 +216,9 @@ def _mean(values: Sequence[Any]) -> Any:
 def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
     """Return the noise of all contexts, of U1 and of the bystanders, given the contexts.
 
-    C5 is seen and is C4 + 0.01 m + u, m the mean of the bystanders: their density is tilted by exp(s m - m^2 / 200)
-    with s = C5 - C4. The quadratic term moves it by less than 1e-4 and is left out; the rest is a product of
-    exponential tilts, one for each bystander.
+    The observed C5 is C4 + 0.01 m + u, where m is the mean of the bystanders. It tilts their density by the factor
+    exp(s m - m^2 / 200) with s = C5 - C4. The quadratic term changes the density by less than 1e-4 and is left out;
+    the linear term is a product of exponential tilts, one for each bystander.
     """
     noise = dict(contexts)
     latent = truncated_normal(contexts["C0"] - contexts["C1"], 0.1, 1.0, uniforms["U1"])
@@ -251,7 +251,7 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
     C4 has the parent C3; the paper prints C4 as its own parent.
 
     Args:
-        scopes: those that may be played, at most 1,024, each by the contexts of every variable that it sets. By default
+        scopes: scopes that may be played, at most 1,024, each a mapping from variables to their contexts. By default
             the two that the paper names, all variables by all contexts (an Xt not by its effects C5 and C6), and none.
     """
     contexts = (*CHAIN, *BYSTANDING_CONTEXTS)
@@ -334,9 +334,9 @@ def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: 
         citation=soft.citation,
         manipulable=manipulable,
         noise_known=False,
-        modes=[Contexts(context_names, [make_scope(dict.fromkeys(manipulable, context_names)), frozenset()], _roots)],
+        modes=[Contexts(context_names, [make_scope(dict.fromkeys(manipulable, context_names)), frozenset()], _noise)],
     )
 
 
-def _roots(contexts: Columns, uniforms: Columns) -> Columns:
+def _noise(contexts: Columns, uniforms: Columns) -> Columns:
     return contexts

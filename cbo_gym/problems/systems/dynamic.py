@@ -25,7 +25,7 @@ from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Zero
 
 AGLIETTI = "Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
-# With so many slices a step takes a third of a millisecond.
+# Largest number of slices, with which a step takes a third of a millisecond.
 MAX_SLICES = 100
 CHAIN_DOMAINS = {"X": (-4.0, 1.0), "Z": (-3.0, 3.0)}
 
@@ -51,7 +51,7 @@ def dynamic_problem(
         name: name of the problem.
         description: one or two sentences for users.
         section: section of the paper.
-        equations: equations of each slice; further slices have the last ones.
+        equations: equations of each slice; slices after the last of them have the equations of the last.
         manipulable: variable of a slice -> native ``(low, high)``.
         slices: the number T of slices, 1 to 100.
         trial_noise: factor of the noise in trials, finite and at least 0.

@@ -29,7 +29,7 @@ Rates = Sequence[Sequence[Sequence[float]]]
 
 
 def _step(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:
-    """Return the percentage of infectious a period later; inputs are clipped to [0, 100], which noise can leave."""
+    """Return the percentage of infectious a period later; inputs are clipped to [0, 100], which noise can exceed."""
     own, other = clip_fraction(0.01 * own), clip_fraction(0.01 * other)
     return 100.0 * (STILL_INFECTIOUS * own + (1.0 - own) * (from_own * own + from_other * other))
 

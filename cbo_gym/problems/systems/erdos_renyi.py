@@ -49,9 +49,9 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     The variables have a random order that ends in the reward. Each pair is joined with the same probability, by an edge
     that follows the order; the reward has at least one parent. The function of an edge is linear: its weight is from
     0.5 to 1.5, with a random sign, divided by the square root of the number of parents, so that values do not grow
-    without bounds in deep graphs. If ``nonlinear``, it is a tanh or a sine with such an amplitude. Every variable but
-    the reward can be set, one at a time, to values within two standard deviations of its mean. Names and their order
-    are independent of the graph.
+    without bounds in deep graphs. If ``nonlinear``, it is a tanh or a sine with this weight as its amplitude. Every
+    variable but the reward can be set, one at a time, to values within two standard deviations of its mean. Names and
+    their order are independent of the graph.
 
     Args:
         nodes: number of variables, the reward included, 2 to 200.

@@ -1,6 +1,6 @@
 """Function networks with multimodal exogenous noise (Ren et al. 2024, sec. 7 and 11).
 
-The mechanisms are those of :mod:`cbo_gym.problems.systems.function_networks`; new is the noise, and how it enters:
+The mechanisms are those of :mod:`cbo_gym.problems.systems.function_networks`; the noise differs, and how it enters:
 added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
 inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
 no defaults for them, and the registry's entries hold our choice.
@@ -50,7 +50,7 @@ def dropwave_gmm(
 
 
 def _alpine2(name: str, description: str, citation: str, first: str, following: str, noise: Distribution) -> Problem:
-    """Make a problem of the first node's equation, and of those that follow, with ``{x}`` and their parent ``{X}``."""
+    """Return a problem from the equations of the first and the other nodes, with action ``{x}`` and parent ``{X}``."""
     equations = {"X0": first.format(x="a0")}
     for i, (previous, node) in enumerate(pairwise(ALPINE2_NODES), start=1):
         equations[node] = following.format(x=f"a{i}", X=previous)

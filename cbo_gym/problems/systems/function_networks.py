@@ -40,7 +40,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
 
     Args:
         noise_std: standard deviation of the noise on each node (0.1 in the paper's noisy version).
-        noise_free_parent: feed the reward the radius without its noise, as the published code does. The radius'
+        noise_free_parent: whether the reward takes the radius without noise, as in the published code. The radius'
             noise then is a latent common cause of the observed radius and the reward.
     """
     noise = gaussian_noise(noise_std)
@@ -94,7 +94,7 @@ def valley(x: str, y: str) -> str:
 
 
 def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
-    """Rosenbrock: partial sums along a chain of ``dim - 1`` nodes, of which neighbours share an action.
+    """Rosenbrock: partial sums along a chain of ``dim - 1`` nodes; neighbouring nodes share an action.
 
     Args:
         noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
@@ -129,7 +129,7 @@ def ackley(known_composition: bool = False) -> Problem:
     """Ackley: six actions drive two nodes, which the reward combines. There is no noisy version.
 
     Args:
-        known_composition: tell agents how the reward depends on X0 and X1 (for composite methods).
+        known_composition: whether agents know how the reward depends on X0 and X1 (for composite methods).
     """
     require_truth_value("known_composition", known_composition)
     names = [f"a{i}" for i in range(6)]

@@ -4,7 +4,7 @@ Each is a one-node system ``Y = f(a) + u``. Agents know the kernel, as in the pa
 
 The program published with the paper (github.com/Mengyanz/GPOO, run_sim.py), from which its figures come, differs from
 the paper: the designed points are conditioned on with a noise *variance* of 0.005 instead of a standard deviation,
-GPBandit1 has the lengthscale 0.1, and agents take the lengthscale 0.05 whatever the function's is. The functions are
+GPBandit1 has the lengthscale 0.1, and agents assume the lengthscale 0.05 for every function. The functions are
 then flatter: f* is 0.933, 0.959 and 0.983 instead of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` build these.
 """
 
@@ -70,7 +70,7 @@ class PosteriorMean:
 
     @cached_property
     def _rate(self) -> np.ndarray:
-        # An array of no axes is faster in products than a plain number.
+        # A zero-dimensional array is faster in products than a plain number.
         return np.array(-0.5 / self.lengthscale**2)
 
     def maximiser(self) -> float:

@@ -1,4 +1,4 @@
-"""Graphs of Aglietti et al. (2020) for hard interventions. Their papers minimise; here the reward is negated."""
+"""Graphs of Aglietti et al. (2020) for hard interventions. The paper minimises; here the reward is negated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOY_REWARD = "exp(-0.05 * {0}) - cos({0}) - u"
 
 
 def toy_graph() -> Problem:
-    """ToyGraph: the chain X0 -> X1 -> Y with unit noise; best set at X1."""
+    """ToyGraph: the chain X0 -> X1 -> Y with unit noise; X1 is the best variable to set."""
     equations = {"X0": "u", "X1": "exp(-X0) + u", "Y": TOY_REWARD.format("X1")}
     return hard_problem(
         "ToyGraph",
@@ -55,7 +55,7 @@ def psa_graph() -> Problem:
 
 
 COMPLETE_DOMAINS = {"B": (-5.0, 4.0), "D": (-5.0, 5.0), "E": (-6.0, 3.0)}
-#: CompleteGraph but for its reward: two latent confounders, A <-> Y and B <-> Y.
+#: Equations of CompleteGraph without its reward: two latent confounders, A <-> Y and B <-> Y.
 COMPLETE_EQUATIONS = {
     "U1": "u",
     "U2": "u",

@@ -34,11 +34,11 @@ Weights = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Switched:
-    """``w . (1, causes) + u`` with one of two vectors w, by a parameter that is 0 or 1; linear in values between.
+    """``w . (1, causes) + u`` with one of two vectors w, selected by a parameter from 0 to 1; interpolated between.
 
     Args:
         observational: the constant, then one weight per cause.
-        interventional: the same where the parameter is 1.
+        interventional: the same for a parameter of 1.
     """
 
     observational: Weights
@@ -76,13 +76,13 @@ class Shifted:
 
 
 def hierarchical(degree: int = 3, layers: int = 3, instance_seed: int = 0) -> Problem:
-    """Layers of nodes, each with all nodes of the layer before it as its causes; the reward is below the last.
+    """Return a system of layers: all nodes of a layer cause each node of the next, and those of the last the reward.
 
     Weights and constants are drawn as in :func:`enhanced_parallel`.
 
     Args:
-        degree: nodes a layer, at least 1; the paper has 2 to 4.
-        layers: at least 1; the paper has 1 to 4. With the reward there are at most 17 nodes.
+        degree: number of nodes in a layer, at least 1; the paper has 2 to 4.
+        layers: number of layers, at least 1; the paper has 1 to 4. With the reward there are at most 17 nodes.
         instance_seed: seed of the weights, at least 0.
     """
     causes = _connect_layers(degree, layers)
@@ -98,7 +98,7 @@ def enhanced_parallel(nodes: int = 9, instance_seed: int = 0) -> Problem:
     is N(0, 1).
 
     Args:
-        nodes: their number with the reward, 3 to 17; the paper has 5 to 9.
+        nodes: number of nodes, the reward included, 3 to 17; the paper has 5 to 9.
         instance_seed: seed of the graph and the weights, at least 0.
     """
     count = whole_number("nodes", nodes, at_least=3, at_most=MAX_NODES)
@@ -119,8 +119,8 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
     first layer's means are 1; they are 0.5.
 
     Args:
-        degree: nodes a layer, at least 1; the paper has 3.
-        layers: at least 1; the paper has 2. With the reward there are at most 17 nodes.
+        degree: number of nodes in a layer, at least 1; the paper has 3.
+        layers: number of layers, at least 1; the paper has 2. With the reward there are at most 17 nodes.
     """
     causes = _connect_layers(degree, layers)
     ones, halves = (
@@ -160,7 +160,7 @@ def _problem(
     pairs: Sequence[tuple[Weights, Weights]],
     noise: Distribution,
 ) -> Problem:
-    """Return the system with these two weight vectors for each node; a node whose vectors are equal has no switch."""
+    """Return the problem with a pair of weight vectors for each node; a node with equal vectors has no parameter."""
     names = [*(f"X{i + 1}" for i in range(len(causes) - 1)), REWARD]
     switched = [i for i, (observational, interventional) in enumerate(pairs) if observational != interventional]
     variables = [

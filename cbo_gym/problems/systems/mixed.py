@@ -1,6 +1,6 @@
 """Problems whose actions are of several kinds: numbers, steps, integers, categories and logarithmic scales.
 
-Alpine2 and PSAGraph with such actions, and a fermenter whose medium is chosen with its settings. The number of a
+Alpine2 and PSAGraph with such actions, and a fermenter whose medium is chosen along with its settings. The number of a
 category in an equation is its index.
 """
 
@@ -17,7 +17,7 @@ from cbo_gym.problems.systems.function_networks import ALPINE2_NODES, ALPINE2_PE
 from cbo_gym.problems.systems.hard_graphs import AGES, AGLIETTI, CANCER, NATURAL_ASPIRIN, NATURAL_STATIN
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform
 
-# What the registry says of a problem without a paper.
+# Citation of a problem without a paper.
 NO_PAPER = "none"
 
 # Values of Alpine2's third action by category; only B's factor is large.

@@ -32,7 +32,7 @@ POOL_SIZES = (1.0, 200.0)
 class PooledTest:
     """A week of testing the population in pools and isolating positive people; the mechanisms of the nodes.
 
-    Shares are in percent of the population. Those outside [0, 100], which noise can make, count as the nearer end.
+    Shares are in percent of the population. Noise can push them outside [0, 100]; they are then clipped.
 
     Args:
         sensitivity: share of infected people detected by an individual test, in (0, 1].
@@ -62,17 +62,17 @@ class PooledTest:
                 raise ArgumentError(f"{name} must be a finite number {limits}; given {short_repr(value)}")
 
     def infectious(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
-        """Return percent infectious in the week after, those who are infected in this one."""
+        """Return the percentage infectious in the next week: the people infected in this week."""
         return 100.0 * self._week(infectious, recovered, pool_size)[0] + u
 
     def loss(self, infectious: Floats, recovered: Floats, pool_size: Floats, u: Floats) -> Floats:
-        """Return percent infected in this week, plus the costs of testing and isolating."""
+        """Return the percentage infected in this week, plus the costs of testing and isolating."""
         infected, isolated = self._week(infectious, recovered, pool_size)
         tests = 2.0 / pool_size
         return 100.0 * (infected + self.test_cost * tests + self.isolation_cost * isolated) + u
 
     def _week(self, infectious: Floats, recovered: Floats, pool_size: Floats) -> tuple[Floats, Floats]:
-        """Return shares of the population that are infected and isolated in this week."""
+        """Return the shares of the population that are infected and isolated in this week."""
         # Powers of e and absolute values, not np.exp or np.minimum: on single floats these cost many times more.
         infectious, recovered = clip_fraction(0.01 * infectious), clip_fraction(0.01 * recovered)
         rest: Any = 1.0 - infectious - recovered
@@ -93,7 +93,7 @@ def _at_start(u: Floats) -> Floats:
     return START + u
 
 
-def _recovered_fraction(infectious: Floats, recovered: Floats, u: Floats) -> Floats:
+def _recovered_percentage(infectious: Floats, recovered: Floats, u: Floats) -> Floats:
     return 100.0 * (clip_fraction(0.01 * infectious) + clip_fraction(0.01 * recovered)) + u
 
 
@@ -134,7 +134,7 @@ def pooled_testing(
         variables.append(Variable(f"L{week}", test.loss, state, (week - 1,), u))
         if week < WEEKS:
             variables.append(Variable(f"I{week + 1}", test.infectious, state, (week - 1,), u))
-            variables.append(Variable(f"R{week + 1}", _recovered_fraction, state, (), u))
+            variables.append(Variable(f"R{week + 1}", _recovered_percentage, state, (), u))
     variables.append(Variable("Y", _total, ("L1", "L2", "L3")))
     return Problem(
         name="PooledTesting",

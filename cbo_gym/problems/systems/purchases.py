@@ -5,7 +5,7 @@ draws from Gaussian processes depend on a random state that cannot be written do
 the same kernels, by random Fourier features with fixed seeds. Prices may be changed by the keyword ``costs``.
 
 The program's objective of the pharmaceutical network exchanges its two nodes, so that it prefers tablets that
-disintegrate slowly; here they shall be strong and disintegrate quickly.
+disintegrate slowly; here it prefers strong tablets that disintegrate quickly.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class FourierDraw:
         *inputs, u = causes
         frequencies, phases, weights = self._terms
         angles: Any = phases
-        for value, own in zip(inputs, frequencies, strict=True):
-            angles = angles + np.multiply.outer(value, own)
+        for value, row in zip(inputs, frequencies, strict=True):
+            angles = angles + np.multiply.outer(value, row)
         return np.cos(angles).dot(weights) + u
 
 
@@ -175,10 +175,10 @@ def manufacturing() -> Problem:
 
 
 def cascade_matyas(noise_std: float = 0.0) -> Problem:
-    """A cascade of three stages, each minus Matyas' function of the product before and a parameter, as [-10, 10].
+    """A cascade of three stages, each minus Matyas' function of the last product and a parameter, scaled to [-10, 10].
 
-    The last stage is best, 10, at a product 0 and a parameter 0. With two parameters 0 the first product is 10, and a
-    second one of 0 needs ``10 - 5.2 - 0.052 x2^2 + 0.96 x2 = 0``.
+    The last stage has its maximum, 10, at a product of 0 and a parameter of 0. With ``x0 = x1 = 0`` the first is
+    10, and the second product is 0 if ``10 - 5.2 - 0.052 x2^2 + 0.96 x2 = 0``.
 
     Args:
         noise_std: standard deviation of the noise of each stage (0.01 in the published program).
@@ -205,7 +205,7 @@ def cascade_matyas(noise_std: float = 0.0) -> Problem:
 
 
 def pharmaceutical() -> Problem:
-    """A tablet's tensile strength and its disintegration time, which are measured apart."""
+    """A tablet's tensile strength and its disintegration time, which are measured separately."""
     names = [f"x{index}" for index in range(4)]
     nodes = {"strength": _logistic(1.07, STRENGTH), "time": _logistic(-3.95, TIME)}
     reward = "(60.0 - time) / 60.0 * strength / 1.5"

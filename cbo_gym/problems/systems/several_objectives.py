@@ -1,4 +1,4 @@
-"""Problems with several objectives: four of Bhatija et al. (2025), and two of other papers with costs of acting.
+"""Problems with several objectives: four of Bhatija et al. (2025), and two of other papers, with costs as an objective.
 
 Equations and domains of the four are those of the program published with the paper. The program minimises all
 objectives; here the rewards are their negated values. A round of the program is the mean of 1,000 samples; here it is
@@ -76,7 +76,7 @@ def mocbo2() -> Problem:
         ["Y1", "Y2"],
         {"X1": (-2.0, 5.0), "X2": (0.0, 5.0), "X3": (0.0, 5.0), "X4": (-4.0, 5.0)},
         "Four variables, one of them confounded with an objective; both objectives are to be small.",
-        # The noise is squared on its way into the variables.
+        # The variables contain the square of the noise.
         noise_known=False,
     )
 
@@ -111,7 +111,7 @@ def health() -> Problem:
     A low BMI needs little statin and raises the level. The front runs from a weight of 50, which lowers the BMI to 16,
     to one of 100. The BMI itself can only be set from 20 to 30, so {Weight, Aspirin} reaches the ends of the front, and
     {BMI, Aspirin}, the set of the paper, does not. BMR is the basal metabolic rate in kcal a day, Calories the
-    daily surplus. Weight divides by calories and all, as the published program does; that of CCBOHealth adds them.
+    daily surplus. The equation of Weight divides by a term with Calories, as the program does; CCBOHealth adds it.
     """
     equations = {
         "Calories": "u",
@@ -142,13 +142,13 @@ def health() -> Problem:
 
 
 def alpine2_cost() -> Problem:
-    """Alpine2 with a cost as a second objective: 1, and each parameter's distance from its null value, 5."""
+    """Alpine2 with a cost as a second objective: 1 plus each parameter's distance from its null value, 5."""
     base = function_networks.alpine2()
     return _with_cost_objective(base, Costs(base=1.0, per_unit=dict.fromkeys(base.scm.action_nodes, 1.0)))
 
 
 def psa_cost() -> Problem:
-    """PSAGraph with a cost as a second objective: 0.1 for each drug that is set, and its dose."""
+    """PSAGraph with a cost as a second objective: 0.1 for each drug that is set, plus its dose."""
     base = hard_graphs.psa_graph()
     return _with_cost_objective(
         base, Costs(variables=dict.fromkeys(base.manipulable, 0.1), per_unit=dict.fromkeys(base.manipulable, 1.0))

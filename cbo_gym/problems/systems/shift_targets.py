@@ -1,4 +1,4 @@
-"""Linear Gaussian systems whose means shifts should bring to a target (Zhang et al. 2023), on standardised nodes.
+"""Linear Gaussian systems in which shifts bring the means to a target (Zhang et al. 2023), on standardised nodes.
 
 A shift a_i is added to the equation of node i, X = B X + a + noise, so that E[X | a] = (I - B)^-1 a. The reward is
 minus the squared distance of X from the target, plus noise whose mean is the sum of the nodes' variances, which no
@@ -48,7 +48,7 @@ class ShiftedSum:
 
 @dataclass(frozen=True)
 class Miss:
-    """Minus the squared distance of the parents from the target, plus u."""
+    """Mechanism of the reward: minus the squared distance of the parents from the target, plus u."""
 
     target: tuple[float, ...]
 
@@ -62,7 +62,7 @@ class Miss:
 def shift_target(
     nodes: int = 5, shape: Literal["path", "complete", "random"] = "complete", targets: int = 2, instance_seed: int = 0
 ) -> Problem:
-    """Return a random system with unit variances, and a target mean that shifts of Euclidean length 1 reach.
+    """Return a random system with unit variances, whose target mean shifts of Euclidean length 1 can reach.
 
     Weights have random signs and absolute values from 0.25 to 1, and the noise is N(0, 1). Then all nodes are scaled to
     variance 1. The shifts of the optimum are on the last nodes, with random signs and absolute values from 0.25 to 1,
@@ -101,16 +101,16 @@ def _problem(
     name: str, weights: np.ndarray, noise: Sequence[float], shift: np.ndarray, target: tuple[float, ...]
 ) -> Problem:
     names = [f"X{i}" for i in range(len(target))]
-    causes = [np.flatnonzero(row).tolist() for row in weights]
+    parents_of = [np.flatnonzero(row).tolist() for row in weights]
     variables = [
         Variable(
             names[i],
-            ShiftedSum(tuple(weights[i, own].tolist())),
-            tuple(names[cause] for cause in own),
+            ShiftedSum(tuple(weights[i, parents].tolist())),
+            tuple(names[parent] for parent in parents),
             (i,),
             Normal(0.0, float(noise[i])),
         )
-        for i, own in enumerate(causes)
+        for i, parents in enumerate(parents_of)
     ]
     reward = Variable(REWARD, Miss(target), tuple(names), noise=Normal(float(len(names)), REWARD_NOISE))
     return Problem(

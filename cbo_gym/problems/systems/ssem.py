@@ -94,7 +94,7 @@ _FAMILIES: dict[Centre, dict[str, _Family]] = {
 class _Instance:
     signals: tuple[Distribution, ...]
     components: dict[tuple[int, int], Component]
-    # Mean over super arms of the largest size.
+    # Mean reward over super arms of the largest size.
     mean_reward: float
 
 
@@ -103,10 +103,10 @@ def draw_instance(family: _Family, seed: int) -> _Instance:
     """Return the first accepted draw of a seed's random stream.
 
     A system is accepted if its payoff differs from its first-degree Taylor polynomial by more than a tenth of the
-    largest mean reward, in absolute value, on average over super arms and signals. The polynomial is about the means of
-    all signals, or about the masked means, as agents use them: the means of the super arm's signals, and zeros. For
-    masked means no super arm may lose on average more than the best one earns, or a few rounds would decide every
-    comparison.
+    largest mean reward, in absolute value, on average over super arms and signals. The polynomial is centred at the
+    means of all signals, or at the masked means, as agents use it: the means of the super arm's signals, and 0 for the
+    other signals. For masked means no super arm may lose on average more than the best one earns; otherwise a few
+    rounds would decide every comparison.
     """
     rng = np.random.default_rng(seed)
     for _ in range(MAX_ATTEMPTS):
@@ -137,8 +137,8 @@ def _rewards_and_remainders(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rewards and absolute remainders of the Taylor polynomial, shape (super arms, draws of the signals).
 
-    The polynomial is that of the payoff as a function of z, of the first degree. The super arms are random ones of the
-    largest size.
+    The polynomial is the first-degree one of the payoff as a function of z. The super arms are drawn at random from
+    those of the largest size.
     """
     n = sem.action_dim
     chosen = rng.random((n, TRIED_ARMS, 1)).argsort(axis=0) < SUPER_ARM_SIZE
@@ -221,11 +221,11 @@ def ssem_periodic(
     The signals are normal, cut to [0, 1], with location in [0.3, 0.7] and scale in [0.1, 0.4].
 
     Args:
-        instance_seed: draws the graph, the functions and the signals' distributions, at least 0.
+        instance_seed: seed of the graph, the functions and the signals' distributions, at least 0.
         activation: G, the same for every node; None for the identity.
         payoff: h of every node; None for the identity.
-        mask: ``"exogenous"``, the super arm lets signals through; or ``"endogenous"``, nodes count in the payoff.
-        feedback: ``"all"`` nodes are seen, or those of the ``"selected"`` arms only, the others as 0.
+        mask: the super arm selects signals, ``"exogenous"``; or nodes that count in the payoff, ``"endogenous"``.
+        feedback: ``"all"`` to observe all nodes; ``"selected"`` to observe the nodes of other arms as 0.
         model_noise_std: standard deviation of the noise in the equation of each node.
         nonlinear_about: where the payoff of an accepted instance is far from its tangent plane, by a tenth of the
             largest mean reward: at the ``"means"`` of all signals, or at the ``"masked means"`` of each super arm, for

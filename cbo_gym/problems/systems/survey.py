@@ -4,7 +4,7 @@ The survey's function networks and healthcare graph are those of :mod:`cbo_gym.p
 :mod:`cbo_gym.problems.systems.hard_graphs`. The survey minimises all rewards except ecology's; here they are negated.
 Ecology and protein are linear: least-squares fits of the survey to 46 rows of data on a coral reef and to 853 cells
 (Sachs et al. 2005).
-The targets are the minimal intervention sets; the survey tries all non-empty subsets of what may be set.
+The targets are the minimal intervention sets; the survey tries all non-empty sets of variables that may be set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _toy_chain(root: Distribution, noise: Distribution) -> list[Variable]:
 
 
 def toy_graph() -> Problem:
-    """SurveyToyGraph: ToyGraph with a uniform root and a tenth of the noise; best set at Z.
+    """SurveyToyGraph: ToyGraph with a uniform root and a tenth of the noise; Z is the best variable to set.
 
     Z = exp(-X) + noise reaches 148 where nothing is set. The survey's program clips its observations, X to [-5, 5] and
     Z to [-5, 20], and its X is equally spaced with noise of standard deviation 0.5. Here nothing is clipped,
@@ -118,7 +118,7 @@ def chain() -> Problem:
 def chain_contextual() -> Problem:
     """SurveyChainContextual: SurveyChain where Z may follow X, and W is set to a number (the survey's chain_soft).
 
-    ||Z = sign X has the reward 1 + 3 E|X|| = 1 + 3 sqrt(2 / pi).
+    W = 1 and Z = sign X have the reward 1 + 3 E|X| = 1 + 3 sqrt(2 / pi).
     """
     by_x = {"Z": ("X",)}
     scopes = [make_scope({"W": (), **by_x}), make_scope(by_x), make_scope({"W": ()}), frozenset()]

@@ -31,10 +31,10 @@ SHAPES: dict[str, Component] = {
 
 
 def network_sem(fitted: dict[str, Any]) -> SeparableSEM:
-    """Return the system of a network as ``examples/fit_train_delay.py`` writes it.
+    """Return the system of a fitted network, as ``examples/fit_train_delay.py`` writes it.
 
     Raises:
-        ArgumentError: if it is not a contraction.
+        ArgumentError: if the system is not a contraction.
     """
     names = [station["name"] for station in fitted["stations"]]
     index = {name: i for i, name in enumerate(names)}

@@ -17,7 +17,7 @@ from cbo_gym.problems.outcomes import COST, Outcomes
 from cbo_gym.task import Constraint, GraphKnowledge
 
 MAX_CONSTRAINTS = 100
-#: A strict inequality is read as the one with equality: for real numbers the difference does not matter.
+#: A strict inequality is read as a non-strict one, because for real numbers the difference does not matter.
 SIDES: dict[str, Literal["<=", ">="]] = {
     "<=": "<=", "≤": "<=", "⩽": "<=", "<": "<=", ">=": ">=", "≥": ">=", "⩾": ">=", ">": ">=",
 }  # fmt: skip
@@ -28,7 +28,7 @@ AFTER = re.compile(rf"\s*(?:(?P<sign>{SIGN})(?P<number>{NUMBER}))?")
 
 
 def constrain(outcomes: Outcomes, constraints: object, names: Collection[str]) -> Outcomes:
-    """Return the outcomes of a problem, with other constraints than its own.
+    """Return the outcomes of a problem with its constraints replaced.
 
     Args:
         outcomes: outcomes of the problem.
@@ -48,7 +48,7 @@ def read_constraints(constraints: object, names: Collection[str]) -> tuple[Const
         constraints: at most 100 strings such as ``"acid level <= 2"``, ``"2 >= acid level"`` or
             ``"0 <= acid level <= 2"``, which is two constraints; or one such string. ``<`` means ``<=``, and
             ``>`` means ``>=``.
-        names: the system's variables. Of several names that a string may hold, the longest is meant.
+        names: the system's variables. If a string contains several names, the longest is meant.
 
     Raises:
         ArgumentError: naming the string that has another form, or whose threshold is not a number.
@@ -116,7 +116,7 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
 
 
 def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
-    """Return the ways to read a string as one of the names with a number on at least one side, longer names first."""
+    """Yield the ways to read a string as a name with a number on at least one side, longer names first."""
     for name in sorted(names, key=len, reverse=True):
         for match in re.finditer(re.escape(name), string):
             before, after = BEFORE.fullmatch(string[: match.start()]), AFTER.fullmatch(string[match.end() :])

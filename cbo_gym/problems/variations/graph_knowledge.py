@@ -41,9 +41,9 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MAX_CANDIDATES = 64
-# Number of draws of a random change until a valid one is found. Large graphs have fewer, because each takes longer.
+# Largest number of draws of a random change, the smaller number for large graphs, whose draws take longer.
 MAX_TRIES, MIN_TRIES = 1000, 100
-# Limit of the number of draws times the squared number of nodes, unless it leaves fewer than MIN_TRIES draws.
+# Largest number of draws times the squared number of nodes, unless that leaves fewer than MIN_TRIES draws.
 MAX_PAIRS = 1_000_000
 
 # A number of random changes, or a list of changes.
@@ -55,13 +55,13 @@ class _NoSuchChangeError(ArgumentError):
 
 
 def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
-    """Return the problem with agents that know its graph differently.
+    """Return the problem with another knowledge of its graph for the agents.
 
     Args:
         problem: A problem whose graph is known.
         graph: ``"known"``; ``"hidden"``: only the variables' names; ``"wrong"``: another diagram instead of the true
             one; ``"partial"``: candidates, one of which should be the true diagram.
-        keywords: By value of ``graph``; ``graph_seed``, at least 0, is the seed of what is drawn at random.
+        keywords: By value of ``graph``; ``graph_seed``, at least 0, is the seed of random changes.
 
             * With ``"wrong"``: ``graph_missing``, ``graph_added`` and ``graph_reversed``, each a number of directed
               edges or a list of edges ``(cause, effect)``; ``graph_omitted``, a number of variables that no action sets
@@ -131,7 +131,7 @@ def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> lis
     """Return the true diagram and others with one edge changed."""
     diagrams = [problem.scm.diagram]
     attempts_left = dict.fromkeys(CHANGES, _tries(problem) // MIN_TRIES)
-    # The first three changes are those of edges.
+    # The first three entries of CHANGES change edges.
     for change in np.array(CHANGES)[rng.permuted(np.arange(MAX_TRIES) % 3)]:
         if len(diagrams) >= count:
             return diagrams
@@ -218,7 +218,7 @@ def _change(
 # Cached, because it is the same in every try.
 @lru_cache(maxsize=1)
 def _absent_edges(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
-    """Return the edges between nodes that no edge joins, in both directions except out of the reward."""
+    """Return the possible edges between unjoined nodes, in both directions except out of the reward."""
     pairs = [(a, b) for a in nodes for b in nodes if a != b and a != reward]
     return [(a, b) for a, b in pairs if not {(a, b), (b, a)} & directed]
 
@@ -258,7 +258,7 @@ def _is_comparable(value: object) -> bool:
 
 
 def _find_flaw(problem: Problem, diagram: CausalDiagram) -> str | None:
-    """Return why a diagram is not valid as agents' knowledge of the problem; None if it is."""
+    """Return why a diagram is not valid as agents' knowledge of the problem; None if it is valid."""
     reward, scm = problem.scm.reward, problem.scm
     if children := diagram.children(reward):
         return f"it has edges from the reward to {list(children)}"
@@ -347,7 +347,7 @@ def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[
 
 
 def _sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
-    """Return the sets of at most ``largest`` names by size, up to a size that keeps them at most ``MAX_TARGETS``."""
+    """Return sets of up to ``largest`` names, smaller sets first; leave out sizes that would exceed ``MAX_TARGETS``."""
     sets = [frozenset[str]()] if largest >= 0 else []
     for size in range(1, largest + 1):
         more = [frozenset(members) for members in combinations(names, size)]

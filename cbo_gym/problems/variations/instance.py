@@ -2,7 +2,7 @@
 
 An instance is drawn by its number, as in COCO (Hansen et al. 2021); instance 0 is the published problem. In the others
 nodes have neutral names, another topological order and other units: scaled, shifted, reflected, and nonlinearly bent if
-they can be set and all that agents know stays true. Soft parameters, targets, scopes and arms have another order. The
+they can be set and the agents' knowledge stays true. Soft parameters, targets, scopes and arms have another order. The
 reward, and with it the optimum, is scaled and shifted, unless it is in [0, 1] or comes from a known Gaussian process.
 Noise, compositions, constraints and costs are transformed too. Masked mode keeps units, discrete mode only reflects,
 and dynamic mode keeps the order of variables.
@@ -50,7 +50,7 @@ def transform_problem(
         problem: the published problem, with any knowledge of its graph.
         instances: the rules of the mode in which it is played.
         instance: number of the instance, 0 to 2**32 - 1; 0 is the problem itself.
-        truth: the same with its graph known, from which the transform is drawn; None for ``problem``.
+        truth: the same problem with its graph known, from which the transform is drawn; None for ``problem``.
 
     Raises:
         ArgumentError: for another number, or data of a mode that cannot be transformed.
@@ -68,10 +68,7 @@ def transform_problem(
 
 
 class Instances:
-    """Random transforms of a problem: the mode and the agents' knowledge decide which properties may change.
-
-    A subclass has the rules of a mode.
-    """
+    """Rules by which a random transform of a problem is drawn. A subclass has the rules of a feedback mode."""
 
     #: Whether the reward keeps its unit.
     keeps_reward: bool = False
@@ -144,7 +141,7 @@ class Instances:
         return names | {name: f"U{number}" for number, name in enumerate(latents, start=1)}
 
     def units(self) -> dict[str, Unit]:
-        """Draw the units of the nodes but the reward."""
+        """Draw the units of all nodes except the reward."""
         if self.super_arms:
             return {}
         units: dict[str, Unit] = {}
@@ -188,7 +185,7 @@ class Instances:
         return {name: f"{letter}{index + first}" for name, (index, _) in zip(names, coordinates, strict=True)}
 
     def apply(self, transform: Transform, old: Problem) -> Problem:
-        """Return the transformed problem, field by field."""
+        """Return the problem ``old`` with all fields transformed."""
         names = transform.names
         units = zip(old.action_domains, transform.coordinates, strict=True)
         nodes = self._order(transform, old.scm.nodes, old.scm.diagram)
@@ -212,7 +209,7 @@ class Instances:
         )
 
     def _order(self, transform: Transform, nodes: Sequence[str], diagram: CausalDiagram) -> Sequence[str]:
-        """Return old names in another topological order, the reward last; nodes of base arms go with these."""
+        """Return old names in another topological order, the reward last; nodes of base arms follow the arms."""
         *others, reward = nodes
         if isinstance(self.problem.scm, SeparableSEM):
             return [*transform.reorder(others), reward]
@@ -253,7 +250,7 @@ class Instances:
     def _costs(self, transform: Transform, old: Problem, costs: Costs) -> Costs:
         soft = dict(zip(old.domains.names, (unit for _, unit in transform.coordinates), strict=True))
         units = {**soft, **transform.units}
-        # 0 is another number now.
+        # In the new unit, the value that was 0 is another number.
         origins = dict.fromkeys(costs.per_unit, 0.0) if self.prices_from_zero else {}
         reference = {name: float(units.get(name, SAME).to_new(x)) for name, x in {**origins, **costs.reference}.items()}
         per_unit = {name: price / abs(units.get(name, SAME).slope) for name, price in costs.per_unit.items()}

@@ -47,7 +47,7 @@ def with_random_signals(problem: Problem) -> Problem:
         variables.append(Variable(signals[i], _mask, (), (i,), Uniform(), observed=False))
         variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
-        # In the order of the mechanism's arguments.
+        # The order of the mechanism's arguments: parents, then parameters.
         causes = (*v.parents, *(parameters[i] for i in v.actions))
         variables.append(replace(v, parents=causes, actions=()))
     return problem.with_data(
