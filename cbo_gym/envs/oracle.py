@@ -13,7 +13,7 @@ from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
-# Keywords of Gymnasium, and keywords with no effect or a known effect on the optimum.
+# Keywords with which the recorded optimum stays valid: those of Gymnasium, and those whose effect on it is known.
 GYMNASIUM_KEYWORDS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
 IGNORED = (*GYMNASIUM_KEYWORDS, *GRAPH_KEYWORDS, "costs", INSTANCE_KEYWORD)
 

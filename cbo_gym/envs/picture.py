@@ -43,8 +43,8 @@ def roles_of(interface: Interface) -> dict[str, str]:
     return roles | dict.fromkeys([*objectives, interface.scm.reward], "reward")
 
 
-# The same in every round, so that the pictures of an experiment have the same size.
 def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], str]]:
+    """Return the key of the colours: the same in every round, so that all pictures of an experiment have one size."""
     fills, lines = {box.fill for box in boxes.values()}, [line for box in boxes.values() for line in box.lines]
     meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
     key: list[tuple[dict[str, Any], str]] = [

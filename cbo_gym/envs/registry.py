@@ -101,7 +101,7 @@ def read_registry(path: Path | None = None) -> Registry:
         raise RegistryError(f"cannot read {path}: {error}") from error
     if not isinstance(loaded, list):
         raise RegistryError(f"{path} must hold a list of environments; it holds {type(loaded).__name__}")
-    right: dict[str, EnvEntry] = {}
+    valid: dict[str, EnvEntry] = {}
     broken: dict[str, RegistryError] = {}
     for index, item in enumerate(loaded, start=1):
         env_id = item.get("id") if isinstance(item, dict) else None
@@ -114,21 +114,21 @@ def read_registry(path: Path | None = None) -> Registry:
             wrong.__cause__ = error
             broken[name or f"entry {index}"] = wrong
             continue
-        if entry.id in right:
+        if entry.id in valid:
             broken[entry.id] = RegistryError(f"{path}: the id {entry.id} is given twice")
         else:
-            right[entry.id] = entry
-    return Registry(tuple(right.values()), broken)
+            valid[entry.id] = entry
+    return Registry(tuple(valid.values()), broken)
 
 
 @cache
-def _own() -> Registry:
+def _package_registry() -> Registry:
     return read_registry()
 
 
 def entries() -> tuple[EnvEntry, ...]:
     """Return the package's own registry, read once."""
-    return _own().entries
+    return _package_registry().entries
 
 
 def find_entry(env_id: str) -> EnvEntry | None:
@@ -137,7 +137,7 @@ def find_entry(env_id: str) -> EnvEntry | None:
 
 
 def register_all() -> None:
-    """Register every environment as :func:`cbo_gym.envs.registration.register_copy`, from the file itself.
+    """Register every environment from the YAML file, see :func:`cbo_gym.envs.registration.register_copy`.
 
     An invalid entry is named in a warning, and again by an error when its environment is created; the others are
     registered. If the whole file cannot be read, a warning says so.
@@ -145,7 +145,7 @@ def register_all() -> None:
     for mode in Mode:
         register(custom_id(mode), {"mode": mode.value, "problem": None}, CUSTOM_ROUNDS)
     try:
-        registry = _own()
+        registry = _package_registry()
     except RegistryError as unreadable:
         warnings.warn(f"no environments are registered: {unreadable}", stacklevel=2)
         return
@@ -163,7 +163,7 @@ def _raise(error: RegistryError, **keywords: object) -> NoReturn:
 
 
 def copy_of(path: Path) -> str:
-    """Return the contents of the copy of a registry file: one line an entry."""
+    """Return the JSON copy of a registry file, with one line for each entry."""
     lines = ",\n".join(json.dumps(entry) for entry in read_yaml(path))
     return f'{{"sha256": "{hash_of(path)}",\n"modes": {json.dumps(list(Mode))},\n"environments": [\n{lines}\n]}}\n'
 
@@ -183,7 +183,7 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     last = next(index for index in starts if index > first)
     entry = [line for line in lines[first:last] if line.strip()]
     old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
-    # None: only an action's numbers go on one line.
+    # With None, YAML writes the innermost lists, an action's numbers, on one line.
     style = False if isinstance(optimum.action, str) else None
     block = yaml.safe_dump(
         {"optimum": optimum.model_dump(exclude_defaults=True)}, sort_keys=False, default_flow_style=style, width=100

@@ -45,18 +45,18 @@ def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
 
 
 def _table(state: Snapshot) -> str:
-    scm, affected, cut = state.dynamics.scm, state.dynamics.affected_nodes(), state.intervened
+    scm, affected, intervened = state.dynamics.scm, state.dynamics.affected_nodes(), state.intervened
     diagram = scm.diagram
     rows: list[tuple[str, ...]] = [("", "node", "value", "action", "parents", "confounded with")]
     for name in scm.nodes:
-        mark = "*" if name in cut else ""
+        mark = "*" if name in intervened else ""
         partners = [other for other in diagram.nodes if other in diagram.confounding[name]]
         cells = (", ".join(diagram.parents(name)), ", ".join(partners))
         rows.append((mark, name, state.value(name), affected.get(name, ""), *(c or MISSING for c in cells)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_row(row, widths) for row in rows]
     lines.insert(1, _row(tuple("-" * width for width in widths), widths))
-    if cut:
+    if intervened:
         lines.append("* set by the last action")
     return "\n".join([state.title, "", *lines, "", state.score])
 

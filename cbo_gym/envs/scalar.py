@@ -187,7 +187,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return observation, reward, False, False, self._info(played, intervention, values)
 
     def _info(self, played: Intervention, situated: Intervention, values: Values) -> StepInfo:
-        """Return the ``info`` of a round: the decoded action, the intervention after earlier rounds, and the values."""
+        """Return the ``info`` of a round, given the decoded action, the intervention that it made, and the values."""
         info = {"round": self.round, "intervention": self._describe(situated)}
         if self._several:
             objectives = self.dynamics.objectives(values, played)

@@ -41,7 +41,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     """Many independent experiments on one problem, stepped together.
 
     Experiment ``i`` equals the single environment seeded with ``seed + i`` bit for bit, with three exceptions, which
-    come within rounding: powers (``x**0.5`` in Alpine2, PooledTesting, Chemostat) are NumPy's own for arrays and the C
+    agree within rounding: powers (``x**0.5`` in Alpine2, PooledTesting, Chemostat) are NumPy's own for arrays and the C
     library's for single floats; a cyclic system (TrainDelay) is iterated until all experiments have settled to 1e-12;
     and matrix products in custom mechanisms may be summed in another order.
 
@@ -84,8 +84,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.mode = self.dynamics.mode
         self.problem = self.dynamics.problem
         self.scm = self.dynamics.scm
-        max_rounds = MAX_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
-        self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=max_rounds)
+        max_envs = MAX_DRAWS // (NOISE_BLOCK * max(1, len(self.scm.noisy)))
+        self.num_envs = whole_number("num_envs", num_envs, at_least=1, at_most=max_envs)
         self.single_action_space = self.dynamics.action_space
         self.single_observation_space = self.dynamics.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)

@@ -42,10 +42,10 @@ def codec_of(env: gym.Env[Observation, Action]) -> Codec:
 class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
     """Turn any mode's actions into one ``Box(0, 1, (dim,))``, for PPO, SAC and other continuous methods.
 
-    Of ``Dict(target, values)`` and ``Dict(scope, values)`` the largest of the first numbers selects the target set or
-    scope, and the others are the values; of a cell the numbers are its two corners in any order; under a limit the
-    coordinates farthest from the null action are kept; of a super arm the numbers are scores of the base arms, of
-    which the highest ones above one half are selected, as many as the limit allows.
+    For ``Dict(target, values)`` and ``Dict(scope, values)``, the largest of the first numbers selects the target set or
+    scope; the others are the values. For a cell, the numbers are two corners in any order. Under a limit, the
+    coordinates farthest from the null action are kept. For a super arm, the numbers are scores of the base arms: the
+    highest scores above one half are selected, as many as the limit allows.
 
     Raises:
         ArgumentTypeError: if the environment's actions are of a type that cbo_gym does not have.
@@ -88,7 +88,7 @@ class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstruc
 
 
 class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstructorArgs):
-    """Let an agent play the whole box where a cardinality limit holds.
+    """Accept every point of the box although a cardinality limit holds.
 
     The coordinates farthest from the null action are kept, as many as the limit allows; the others are set to null.
 
@@ -114,8 +114,8 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
 
     In contextual mode the expected reward is E[Y | x, c] of the action in the context in which it is played, and the
     regret is the expected reward of the best policy minus that. In adversarial mode both are against the move of
-    ``adversary="fixed"``, since the best action in hindsight is not known yet. Where there are constraints ``feasible``
-    and ``violation`` come with them, and the regret of an infeasible action is that of a random feasible one.
+    ``adversary="fixed"``, since the best action in hindsight is not known yet. With constraints, ``info`` also has
+    ``feasible`` and ``violation``, and the regret of an infeasible action is that of a random feasible one.
 
     Args:
         env: an environment of this package whose actions no wrapper has changed.
@@ -137,7 +137,7 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         return observation, info
 
     def step(self, action: Action) -> tuple[Observation, SupportsFloat, bool, bool, StepInfo]:
-        # The oracle evaluates the very action that is played.
+        # The oracle evaluates exactly the action that is played.
         action_played = self.oracle.dynamics.read(action)
         intervention = self.env.unwrapped.to_intervention(action_played)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(action_played)
@@ -175,7 +175,7 @@ class VectorOracleInfo(VectorWrapper):
         if self._resets_next:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
-            # The oracle evaluates the very actions that are played.
+            # The oracle evaluates exactly the actions that are played.
             actions_played = self.oracle.dynamics.read_batch(actions)
             intervention = self.env.unwrapped.to_intervention(actions_played)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(actions_played)
