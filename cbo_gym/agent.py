@@ -18,30 +18,30 @@ from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
 
-# Names in error messages: agents that take all kinds of values and keep limits, and those of them that also play other
-# modes than hard.
+# Names in error messages: agents that take all kinds of values and keep limits; ``LIMITED_IN`` by mode, ``LIMITED`` in
+# the other modes.
 LIMITED = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
 LIMITED_IN = {
     Mode.SOFT: "Auto, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random",
     Mode.CONTEXTUAL: "Auto, GP-UCB, Optuna or Random",
 }
-# Names in error messages: agents for several objectives, and those of them that take all kinds of values and keep
-# limits.
+# Names in error messages: agents for several objectives; those in ``SEVERAL_LIMITED`` also take all kinds of values
+# and keep limits.
 SEVERAL = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 SEVERAL_LIMITED = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 
 
 def limited(task: Task) -> str:
-    """Return the names of agents that take all kinds of values and keep limits on such a task, for messages."""
+    """Return the names of agents that take all kinds of values and keep limits on tasks like this, for messages."""
     return SEVERAL_LIMITED if task.objectives else LIMITED_IN.get(task.mode, LIMITED)
 
 
 class LeaveOneOut(NamedTuple):
-    """Predictions of the values of a node, each from the other rounds.
+    """Leave-one-out predictions of the values of a node: each value is predicted from the other rounds.
 
     Attributes:
         values: values that the model has learned from, ``(n,)``.
-        predictions: predictions of these without themselves, ``(n,)``.
+        predictions: prediction of each value by a model that has not learned from it, ``(n,)``.
         half_widths: half widths of the 95 % intervals of new outcomes around the predictions, ``(n,)``.
     """
 
@@ -60,7 +60,7 @@ class LeaveOneOut(NamedTuple):
         return np.abs(self.values - self.predictions) <= self.half_widths
 
 
-# Keys of observations that are about one round alone.
+# Keys of observations that describe a single round, so that they do not hold for an expected one.
 OF_ONE_ROUND = ("std", "count", "differs")
 
 
@@ -79,7 +79,7 @@ class Agent(ABC):
     modes: ClassVar[frozenset[Mode]] = frozenset()
     #: Whether tasks may have several objectives, so that rewards are arrays and recommendations lists of actions.
     several_objectives: ClassVar[bool] = False
-    #: Whether rounds may lack the values of some variables, which are NaN then.
+    #: Whether values of a round may be missing; a missing value is NaN.
     takes_missing: bool = False
     #: Whether values may be categories, integers or steps, or numbers on a logarithmic scale.
     takes_kinds: ClassVar[bool] = False
@@ -94,7 +94,7 @@ class Agent(ABC):
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
     takes_limits: bool = False
     #: Whether it uses the precision of values: their standard errors ``observation["std"]``, one for each node and NaN
-    #: where none is stated, or the number of rounds that the reward is the mean of, ``observation["count"]``. Rounds
+    #: where none is stated, or the number of rounds over which the reward is averaged, ``observation["count"]``. Rounds
     #: without a stated precision lack these keys.
     takes_precision: bool = False
     #: Incremented when the behaviour of the agent changes, so that its runs are played again.
@@ -247,7 +247,7 @@ class Agent(ABC):
         return observation, self._reward_of(expected)
 
     def _rewards_by_name(self, reward: Any) -> dict[str, float]:
-        """Return the values of the objectives by name, of a reward that is a number or a vector."""
+        """Return the values of the objectives by name, given a reward, which is a number or a vector."""
         objectives = self.task.objectives
         if not objectives:
             return {self.task.reward: float(reward)}
@@ -256,7 +256,7 @@ class Agent(ABC):
         }
 
     def _reward_of(self, values: Mapping[str, float]) -> Any:
-        """Return the reward of values by name, 0 where there is none; the inverse of :meth:`_rewards_by_name`."""
+        """Return the reward, given values by name, 0 for a missing value; the inverse of :meth:`_rewards_by_name`."""
         if not self.task.objectives:
             return values.get(self.task.reward, 0.0)
         return np.array([objective.sign * values.get(objective.name, 0.0) for objective in self.task.objectives])
@@ -332,7 +332,7 @@ class Agent(ABC):
     def recommend(self) -> Action:
         """Return the action to deploy: the played action with the best estimate.
 
-        With several objectives it is the list of the played actions whose estimates no other dominates.
+        With several objectives, return a list of the played actions whose estimates are non-dominated.
 
         Under constraints only actions with the smallest estimated violation are eligible, which are the feasible ones
         if there are any.

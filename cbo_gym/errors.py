@@ -96,14 +96,14 @@ EXTRA_OF = {
 
 @contextmanager
 def naming_the_extra(subject: str, extra: str = "") -> Iterator[None]:
-    """Name the extra that installs a library, where importing ``subject`` fails because it is missing.
+    """If importing ``subject`` fails because a library is missing, raise an error that names the extra to install.
 
     Args:
         subject: Name of the import.
         extra: Extra that installs all libraries that ``subject`` needs; if empty, that of the missing library.
 
     Raises:
-        MissingExtraError: in place of the ModuleNotFoundError of such a library; other errors pass.
+        MissingExtraError: in place of the ModuleNotFoundError of a library in ``EXTRA_OF``; other errors pass.
     """
     try:
         yield

@@ -44,12 +44,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class GraphKnowledge:
-    """Knowledge of the causal graph: one diagram, true or not; candidates; or names alone.
+    """Knowledge of the causal graph: one diagram, true or wrong; several candidates; or only the variables' names.
 
     Args:
         nodes: the observed variables, the reward last.
         diagram: the known diagram, its nodes in topological order if it is acyclic; None if it is hidden.
-        candidates: diagrams one of which should be the true one, in random order; may be empty.
+        candidates: diagrams, among which the true one should be, in random order; may be empty.
     """
 
     nodes: tuple[str, ...]
@@ -66,7 +66,7 @@ class GraphKnowledge:
 class Round(NamedTuple):
     """One round: the action, the semi-bandit observation, and the reward.
 
-    The reward is a number, or an array with several objectives.
+    The reward is a number; with several objectives, an array.
     """
 
     action: Action
@@ -260,7 +260,7 @@ class AggregatedTask(ParametricTask):
     Args:
         arity: the number K of parts into which a cell is split.
         representative_points: the number S of points over which feedback is the mean.
-        integral: feedback is the mean over the whole cell instead.
+        integral: whether feedback is the mean over the whole cell instead.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel of a zero-mean Gaussian process over
             [0, 1] coordinates from which the reward function is drawn, if the method's paper takes it as known; else
             None.
@@ -279,8 +279,8 @@ class MaskedTask(ParametricTask):
     Args:
         super_arm_size: the largest number s of base arms in a super arm; N is ``len(action_domains)``.
         signal_range: an interval that contains the signals b of all base arms.
-        signal_family: the family of distributions and the ranges of parameters from which those of the signals were
-            drawn, for methods whose paper takes them as a known prior; else None.
+        signal_family: family of the signals' distributions, and the ranges from which their parameters were drawn, if
+            the method's paper takes them as a known prior; else None.
         components: one function of each family in the equations ``y = F(y) + z``, up to factors (agents know neither
             the factors nor the family of an edge); empty if the equations have another form.
         composition: the reward as a known function of the other nodes, or None; for a separable SEM the payoff h,
@@ -368,8 +368,8 @@ class DynamicTask(ChoiceTask):
         slices: the number T of slices.
         trials: the number K of rounds in a slice, the last of which is implemented.
         unrolled: the causal diagram over the variables of all slices.
-        observational: variable of a slice -> its values in time series without interventions, arrays of one length;
-            without slices that were not measured.
+        observational: variable of a slice, ``X_t`` -> its values in time series without interventions, arrays of equal
+            length; slices that were not measured are left out.
     """
 
     targets: tuple[frozenset[str], ...]

@@ -245,12 +245,12 @@ def _global_random_states() -> dict[str, object]:
 def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, seed: int = 0, **parameters: Any) -> None:
     """Check that a problem can be played, in one mode or in all modes that it supports.
 
-    * Mechanisms give the same on single numbers and on arrays, and finite values; the same noise gives the same round.
-    * An action means the same alone and in a batch, and comes back from its point and its record.
+    * Mechanisms give finite values, the same on numbers as on arrays; the same noise gives the same round.
+    * An action is decoded alike alone and in a batch, and is restored from its point and its record.
     * Observations are in their space; the vectorised environment plays the same rounds as the scalar ones.
     * The reward depends on the action. No random action is better than ``optimal_action`` or
       ``optimal_do``, if the problem has them.
-    * A known composition gives the reward, where no noise enters it.
+    * A known composition gives the reward, if the reward has no noise of its own.
 
     Args:
         problem: the Problem, the import path of its builder, or a YAML file's path.
