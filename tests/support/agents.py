@@ -42,7 +42,7 @@ class Centre(Agent):
 
 
 class Odd(Centre):
-    """Returns its action in another form, or does what it should not."""
+    """Returns its action in another form, or misbehaves; ``what`` says how."""
 
     def __init__(self, what="list"):
         self.what = what
@@ -98,7 +98,7 @@ class Raises(Centre):
 
 
 class Slow(Centre):
-    """Is slow, and leaves a file for every run that it began, with the process that plays it."""
+    """Sleeps in every ``act``, and leaves a file for every run, named by the process that plays it."""
 
     def __init__(self, folder: str, seconds: float = 0.05) -> None:
         self.folder, self.seconds = folder, seconds
@@ -183,7 +183,7 @@ class Vanishes(Centre):
 
 
 class Crashes(Centre):
-    """Fails as compiled code does."""
+    """Crashes its process, as compiled code can."""
 
     def recommend(self):
         return ctypes.string_at(0)

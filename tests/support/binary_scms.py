@@ -1,4 +1,4 @@
-"""Small binary SCMs whose best policies are found by trying all deterministic ones."""
+"""Small binary SCMs, whose best policies are searched among all deterministic policies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BinarySCM:
     Args:
         exogenous: name -> value in each joint state, shape ``(states,)``.
         weights: the probabilities of the joint states.
-        mechanisms: variable -> function of the values of everything; that of the reward may be real-valued.
+        mechanisms: variable -> function of the values of all variables; only the reward's may be real-valued.
         reward: the variable to be maximised, without children.
     """
 
@@ -44,7 +44,7 @@ class BinarySCM:
     reward: str
 
     def best_value(self, diagram: CausalDiagram, scope: Scope) -> float:
-        """The highest E[reward] over all deterministic policies of a scope, each on an axis of its own."""
+        """Return the highest E[reward] over all deterministic policies of a scope, which fill the arrays' axes."""
         policies = sorted(scope)
         values = {name: column.reshape([1] * len(policies) + [-1]) for name, column in self.exogenous.items()}
         axis = {name: index for index, (name, _) in enumerate(policies)}
@@ -66,7 +66,7 @@ class BinarySCM:
         return np.array([self.best_value(diagram, scope) for scope in scopes])
 
     def mutated(self, rng: np.random.Generator) -> BinarySCM:
-        """The same with one to three entries of its tables changed."""
+        """Return a copy in which one to three entries of the tables are changed."""
         mechanisms = dict(self.mechanisms)
         for name in rng.choice(sorted(mechanisms), rng.integers(1, 4)):
             table = mechanisms[name].table.copy()
@@ -77,7 +77,7 @@ class BinarySCM:
 
 
 def random_scm(diagram: CausalDiagram, reward: str, rng: np.random.Generator) -> BinarySCM:
-    """Random tables; a latent of two or three states for every bidirected edge; noise in about half of the rest.
+    """Draw random tables, a latent of two or three states for every bidirected edge, and noise at half of the nodes.
 
     The states of each exogenous variable have Dirichlet probabilities. The reward is a mean, so it needs no noise.
     """
@@ -105,7 +105,7 @@ def random_scm(diagram: CausalDiagram, reward: str, rng: np.random.Generator) ->
 
 
 def random_diagram(rng: np.random.Generator, size: int) -> tuple[CausalDiagram, str]:
-    """A diagram with random edges of both kinds, sparse or dense, and its last variable, the reward."""
+    """Return a diagram with random edges of both kinds, sparse or dense, and its last variable, the reward."""
     nodes = [f"V{i}" for i in range(size)]
     pairs = list(itertools.combinations(nodes, 2))
     directed, bidirected = rng.choice([0.4, 0.6, 0.8]), rng.choice([0.15, 0.3])
@@ -122,10 +122,10 @@ def greatest_lead(
     rng: np.random.Generator,
     effort: Iterable[tuple[int, int]],
 ) -> float:
-    """How far a scope's best value gets ahead of all its rivals' in some SCM: hill climbing over random tables.
+    """Return the largest lead of a scope's best value over its rivals' that hill climbing over random SCMs reaches.
 
     Args:
-        effort: pairs (restarts, steps of each), gone through until there is a lead of 0.001.
+        effort: pairs (restarts, steps per restart), tried in turn until there is a lead of 0.001.
     """
     listed = [contender, *rivals]
 
@@ -149,12 +149,12 @@ def greatest_lead(
 
 
 def in_order(scopes: Iterable[Scope]) -> list[Scope]:
-    """Scopes in an order that is the same in every process."""
+    """Return the scopes in an order that is the same in every process."""
     return sorted(scopes, key=lambda scope: sorted((name, sorted(seen)) for name, seen in scope))
 
 
 def largest(scopes: Iterable[Scope]) -> list[Scope]:
-    """The scopes to which no context can be added: the others have a part of the policies of one of these."""
+    """Return the scopes to which no context can be added; they contain the policies of all other scopes."""
     by_actions: dict[frozenset[str], list[dict[str, frozenset[str]]]] = {}
     for scope in scopes:
         by_actions.setdefault(frozenset(name for name, _ in scope), []).append(dict(scope))

@@ -1,6 +1,6 @@
-"""The registered environments as tests need them. By default contracts go through a few that cover all modes, families
-of systems and tags, and the record of behaviour through one of each mode; slow tests go through one of a kind or all.
-Those with several objectives, whose rewards are arrays, are apart and have tests of their own.
+"""Selections of the registered environments. By default contracts are checked on a few that cover all modes, families
+of systems and tags, and the record of behaviour on one of each mode; slow tests use one of each kind, or all.
+Environments with several objectives, whose rewards are arrays, have separate tests.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from cbo_gym.envs.registry import EnvEntry, entries, find_entry
 
 
 def _kind(entry: EnvEntry) -> tuple[object, ...]:
-    """The family of systems, the mode, and what sets its members apart: noise, costs, latent causes, cycles."""
+    """Return the family of systems, the mode, and the tags, such as noise, costs, latent causes and cycles."""
     return entry.problem.partition(":")[0], entry.mode, *sorted(entry.tags)
 
 
@@ -34,7 +34,7 @@ def _facts(env_id: str) -> set[tuple[str, ...]]:
 
 
 def _covering() -> tuple[str, ...]:
-    """A few of ONE_OF_A_KIND with all families, modes with and without noise, and tags, chosen greedily."""
+    """Return a few of ONE_OF_A_KIND that cover all families, modes with and without noise, and tags; greedy choice."""
     chosen, left = [], set().union(*map(_facts, ONE_OF_A_KIND))
     while left:
         chosen.append(max(ONE_OF_A_KIND, key=lambda env_id: len(_facts(env_id) & left)))
@@ -46,8 +46,8 @@ COVERING = _covering()
 
 
 def with_slow(env_ids: Iterable[str]) -> list[Any]:
-    """Ids as parameters, slow but for the covering ones."""
-    return [pytest.param(one, marks=[] if one in COVERING else [pytest.mark.slow]) for one in env_ids]
+    """Return ids as parameters; those outside ``COVERING`` are slow."""
+    return [pytest.param(name, marks=[] if name in COVERING else [pytest.mark.slow]) for name in env_ids]
 
 
 EVERY_ID = with_slow(IDS)
@@ -55,5 +55,5 @@ KINDS = with_slow(ONE_OF_A_KIND)
 
 
 def kinds_of(mode: str) -> list[Any]:
-    """One environment of a kind, of those of a mode, as parameters."""
+    """Return one environment of each kind in a mode, as parameters."""
     return with_slow(env_id for env_id in ONE_OF_A_KIND if find_entry(env_id).mode == mode)

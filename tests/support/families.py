@@ -7,12 +7,12 @@ ONE_A_FAMILY = ("Random", "CBO", "GP-UCB", "GPOO", "SSEM-UCB", "TS", "CoCaBO", "
 
 
 def by_family(agents):
-    """Agents as parameters, those that are not among :data:`ONE_A_FAMILY` marked as slow."""
+    """Return agents as parameters; those outside :data:`ONE_A_FAMILY` are slow."""
     return [pytest.param(agent, marks=[] if agent in ONE_A_FAMILY else [pytest.mark.slow]) for agent in agents]
 
 
 def one_mode_each(pairs, *others):
-    """Pairs of agent and mode as parameters: by default one agent of each family in its first mode, and the others."""
+    """Return pairs of agent and mode; all are slow but one agent of each family in its first mode, and ``others``."""
     first = {agent: mode for agent, mode in reversed(pairs) if agent in ONE_A_FAMILY}
     usual = [*first.items(), *others]
     return [pytest.param(*pair, marks=[] if pair in usual else [pytest.mark.slow]) for pair in pairs]
@@ -26,7 +26,7 @@ TOGETHER = {
     "masked": "CBO/SSEMPeriodic-v0",
     "discrete": "CBO/XYZWSTBandit-v0",
 }
-#: what these play, and nothing else
+#: the environments of agents that play no other
 ALONE = {
     "ParallelBandit": "CBO/ParallelBandit-v0",
     **dict.fromkeys(("CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"), "CBO/PSAGraph-Cost-v0"),

@@ -38,7 +38,7 @@ class HasNoRepr:
 
 
 class Becomes:
-    """An array to NumPy, whatever it is."""
+    """An object that NumPy converts to ``array``."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -62,7 +62,7 @@ class BrokenDict(Mapping):  # type: ignore[type-arg]
 
 
 def first_replaced(numbers: np.ndarray, by: Any) -> Any:
-    """Nested lists with one other entry."""
+    """Return nested lists whose first number is replaced."""
     nested = numbers.tolist()
     innermost = nested
     while isinstance(innermost[0], list):
@@ -87,7 +87,7 @@ PARTS: list[Any] = [
 
 
 def no_arrays(good: np.ndarray) -> Iterator[Any]:
-    """Values that are not an array of numbers like ``good``."""
+    """Yield values that are not an array of numbers like ``good``."""
     yield from NO_NUMBERS
     yield from (first_replaced(good, by) for by in PARTS)
     kinds = (complex, bool, str, "S8", object, "datetime64[D]", "timedelta64[D]")
@@ -115,7 +115,7 @@ def no_arrays(good: np.ndarray) -> Iterator[Any]:
 
 
 def no_indices(count: int) -> Iterator[Any]:
-    """Values that are not a whole number below ``count``."""
+    """Yield values that are not a whole number below ``count``."""
     yield from NO_NUMBERS
     yield from (
         False,
@@ -152,7 +152,7 @@ def no_dicts(good: dict[str, Any]) -> Iterator[Any]:
 
 
 def malformed(good: Any, space: gym.Space[Any], batch: bool) -> Iterator[Any]:
-    """Invalid actions made from a valid one."""
+    """Yield invalid actions made from a valid action."""
     if isinstance(good, dict):
         key = next(name for name in good if name != "values")
         yield from no_dicts(good)
@@ -188,7 +188,7 @@ class Method:
 
 
 def numbers_of(thing: Any) -> Any:
-    """Plain numbers, for comparisons."""
+    """Return dicts, tuples, lists and arrays as plain numbers, for comparisons."""
     if isinstance(thing, dict):
         return {key: numbers_of(value) for key, value in thing.items()}
     if isinstance(thing, tuple | list):

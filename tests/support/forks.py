@@ -1,4 +1,4 @@
-"""Processes of workers that are forked from one which has imported the libraries, as that takes most of a start."""
+"""Worker processes, forked from a process with all libraries, because the imports take most of a start."""
 
 import multiprocessing
 import os
@@ -16,7 +16,7 @@ STARTING = Lock()
 
 
 class ForkedProcess:
-    """What a worker needs of ``subprocess.Popen``."""
+    """The part of ``subprocess.Popen`` that a worker needs."""
 
     def __init__(self, variables, listening):
         (calls, asking), (hearing, answers) = CONTEXT.Pipe(duplex=False), CONTEXT.Pipe(duplex=False)

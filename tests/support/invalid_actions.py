@@ -11,7 +11,7 @@ import cbo_gym  # noqa: F401  (registers the environments)
 
 
 def check_refused(env_id: str, action: Any, message: str, **kwargs: Any) -> None:
-    """``action`` raises with ``message``, and the next rounds are those of an environment that never saw it."""
+    """Check that ``action`` raises with ``message``, and that the next rounds are as if it had not been tried."""
     tried, twin = (gym.make(env_id, **kwargs).unwrapped for _ in range(2))
     for env in (tried, twin):
         env.reset(seed=9)

@@ -1,4 +1,4 @@
-"""What agents must not reach, and everything that can be reached from an object."""
+"""Types of objects that agents must not reach, and a search for all objects that an object reaches."""
 
 import functools
 import types
@@ -19,7 +19,7 @@ FORBIDDEN = (
 
 
 def reachable(root):
-    """Everything that can be reached from an object through containers, attributes and closures."""
+    """Return all objects that can be reached from an object through containers, attributes and closures."""
     seen, queue = {}, [root]
     while queue:
         item = queue.pop()

@@ -18,7 +18,7 @@ def make(env_id: str, seed: int, rounds: int, **kwargs: Any) -> tuple[gym.Env[An
 
 
 def reset(env: Any, seed: int = 0, action_seed: int | None = None) -> Any:
-    """The environment at the start of an episode; its action space is seeded too if there is a seed for it."""
+    """Return the environment at the start of an episode; ``action_seed`` seeds its action space."""
     env.reset(seed=seed)
     if action_seed is not None:
         env.action_space.seed(action_seed)
@@ -26,18 +26,18 @@ def reset(env: Any, seed: int = 0, action_seed: int | None = None) -> Any:
 
 
 def begun(agent: Any, task: Task, seed: int = 0) -> Any:
-    """The agent, after it has seen the initial data."""
+    """Return the agent after its reset on a task, with the initial data."""
     agent.reset(task, seed)
     return agent
 
 
 def started(agent: Any, env_id: str, seed: int = 0, **kwargs: Any) -> Any:
-    """The agent at the start of a run on an environment."""
+    """Return the agent at the start of a run on an environment."""
     return begun(agent, make(env_id, seed, 5, **kwargs)[1], AGENT_SEED + seed)
 
 
 def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[list[Action], np.ndarray]:
-    """The actions and rewards of one run over the task's horizon."""
+    """Return the actions and rewards of a run over the task's horizon."""
     agent.reset(task, seed=AGENT_SEED + seed)
     observation, _ = env.reset(seed=seed)
     actions, rewards = [], []
@@ -51,14 +51,14 @@ def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[l
 
 
 def flat(action: Action) -> np.ndarray:
-    """An action as one vector."""
+    """Return an action as a vector."""
     if isinstance(action, dict):
         return np.concatenate([np.atleast_1d(action[key]) for key in sorted(action)])
     return np.asarray(action)
 
 
 def go_on(agent: Agent, task: Task, rewards: list[float], observation: Observation) -> None:
-    """Rounds with these rewards, in which the agent sees the same each time; its actions and estimates are sound."""
+    """Play rounds with these rewards and always this observation; require valid actions and finite estimates."""
     for reward in rewards:
         action = agent.act(observation)
         assert task.action_space.contains(action)

@@ -44,7 +44,7 @@ def write_schema_1(storage, source):
 
 
 def tables(storage):
-    """Names of tables, with their columns and keys."""
+    """Return the names of tables, with their columns and keys."""
     with Database(storage).transaction() as connection:
         inspector = sql.inspect(connection)
         return {
@@ -52,7 +52,7 @@ def tables(storage):
                 [(c["name"], str(c["type"]), c["nullable"]) for c in inspector.get_columns(name)],
                 inspector.get_pk_constraint(name)["constrained_columns"],
                 [(key["constrained_columns"], key["referred_table"]) for key in inspector.get_foreign_keys(name)],
-                [found["column_names"] for found in inspector.get_unique_constraints(name)],
+                [unique["column_names"] for unique in inspector.get_unique_constraints(name)],
             )
             for name in inspector.get_table_names()
         }

@@ -1,4 +1,4 @@
-"""Comparisons of a problem with a computation of its own, shared by the tests of several systems."""
+"""Comparisons of a problem with another computation, shared by the tests of several systems."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

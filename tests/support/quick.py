@@ -1,4 +1,4 @@
-"""Coarse searches for tests whose point is not what a search finds: the same code, with few points and iterations."""
+"""Coarse searches, for tests that do not depend on a search's result: the same code, few points and iterations."""
 
 import pytest
 

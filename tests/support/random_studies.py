@@ -1,4 +1,4 @@
-"""Random studies: kinds, limits, modes, agents, objectives, past data, parts, repeats, failures, as they come."""
+"""Random studies: random kinds, limits, modes, agents, objectives, past data, parts, repeats and failures."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from tests.support.studies import lose_caches
 
 #: share of the sum of the widths by which a value may miss a limit
 EXACT = 1e-9
-#: why a suggestion may be refused, and why one with fixed or shared values may be refused besides
+#: words of errors that refuse a suggestion, and further words if it has fixed or shared values
 ASK_REFUSED = ("suggests one trial at a time",)
 STEERING_REFUSED = (
     "cannot keep values",
@@ -53,14 +53,14 @@ class RandomStudy:
     """A study that is drawn at random, and a laboratory that uses it at random.
 
     Args:
-        agent, mode: of the study.
-        seed: of everything.
-        folder: of the databases.
-        several: whether it has several objectives.
+        agent, mode: agent and mode of the study.
+        seed: seed of all random choices.
+        folder: folder of the databases.
+        several: whether the study has several objectives.
 
     Attributes:
         study: the study; None if it was refused.
-        refusals: message -> number of such refusals.
+        refusals: message -> number of refusals with it.
         refusal: the last message.
     """
 
@@ -181,11 +181,11 @@ class RandomStudy:
             names.append("cost")
         self.fields["objectives"] = {name: str(self.rng.choice(["maximize", "minimize"])) for name in names}
         if self.chance(0.9):
-            # They are refused.
+            # A study with several objectives refuses constraints.
             self.fields.pop("constraints", None)
 
     def settings(self):
-        """Return the fields of what is set."""
+        """Return the fields for the variables or parameters that can be set."""
         if self.mode in ("hard", "contextual"):
             return {"settable": self.domains}
         if self.mode in ("soft", "aggregated"):
@@ -200,7 +200,7 @@ class RandomStudy:
         return {}
 
     def draw_limits(self):
-        """Return limits that some point meets, in words; keep them as coefficients and ends."""
+        """Return limits that some point meets, as strings; keep them in ``limits`` as coefficients and bounds."""
         names = [name for name in self.names if not getattr(self.domains[name], "categories", None)]
         if not names:
             return []
@@ -246,10 +246,10 @@ class RandomStudy:
     def outcome(self, do, context=None):
         """Return the values of all variables."""
         hidden = dict.fromkeys(self.nodes, 0.0)
-        for one, other in self.latent:
+        for first, second in self.latent:
             signal = self.rng.normal(0.0, 0.3)
-            hidden[one] += signal
-            hidden[other] -= signal
+            hidden[first] += signal
+            hidden[second] -= signal
         values, numbers = {}, {}
         sets_variables = self.mode not in ("soft", "aggregated")
         for node in self.nodes:
@@ -267,7 +267,7 @@ class RandomStudy:
         return values
 
     def draw_action(self):
-        """Return what a user could do, perhaps outside limits and targets."""
+        """Return an action that a user could take, perhaps outside limits and targets."""
         if self.mode == "discrete":
             return dict(self.arms[self.rng.integers(len(self.arms))])
         if self.mode == "aggregated":
@@ -283,7 +283,7 @@ class RandomStudy:
     # Checks ----------------------------------------------------------------------------------------------------
 
     def attempt(self, call):
-        """Return what a call returns, None if it is refused in words for a user."""
+        """Return the result of a call; None if it is refused with a message for users."""
         try:
             return call()
         except AgentError:
@@ -339,7 +339,7 @@ class RandomStudy:
         assert recommended.to_frame().height == len(recommended)
 
     def check_limit(self, do, factors, low, high):
-        """Assert that a limit holds, where variables that are left to the system have their most favourable value."""
+        """Assert that a limit holds if the variables that are not set have their most favourable values."""
         least = most = width = 0.0
         for name, factor in factors.items():
             ends = [do[name]] * 2 if name in do else self.ends(name)
@@ -462,7 +462,7 @@ class RandomStudy:
             did = None
             if self.chance(0.1) and self.mode in ("hard", "soft", "contextual"):
                 did = {name: self.draw_value(name) for name in self.done_by(entry)}
-                # It may be outside the bounds.
+                # The action that was carried out may be outside the bounds.
                 excess = float(self.rng.choice([1e-7, 0.3]))
                 did |= {name: value + excess for name, value in did.items() if type(self.domains[name]) is tuple}
                 values = {name: value for name, value in values.items() if name not in did}
@@ -524,18 +524,19 @@ class RandomStudy:
         self.study = load_study(storage=self.path)
 
     def step_replay(self):
-        """The log alone gives the same next suggestion, and the same recommendation."""
+        """Assert that the log alone gives the same next suggestion and the same recommendation."""
         context, copy = self.context(), self.rebuilt()
         assert_frame_equal(copy.to_frame(), self.study.to_frame())
-        told = [self.attempt(lambda one=one: one.recommendation(context=context)) for one in (self.study, copy)]
-        assert told[0] == told[1]
-        trials = [self.attempt(lambda one=one: one.ask(context=context)) for one in (self.study, copy)]
+        studies = (self.study, copy)
+        best = [self.attempt(lambda study=study: study.recommendation(context=context)) for study in studies]
+        assert best[0] == best[1]
+        trials = [self.attempt(lambda study=study: study.ask(context=context)) for study in studies]
         assert trials[0] == trials[1]
         if trials[0] is not None:
             self.check_action(trials[0].do)
 
     def check_tables(self):
-        """All rounds can be imported into a new study, which has the same data then."""
+        """Assert that all rounds can be imported into a new study, which then has the same data."""
         data = self.study.data()
         assert self.study.to_frame().height == len(self.study.trials)
         if data.height:

@@ -16,7 +16,7 @@ from cbo_gym.referee.isolated import IsolatedAgent
 
 
 def made_up_run(agent, seed, rewards, env="CBO/Dropwave-v0", mode="soft", **more):
-    """A run on an environment with optimum 1 and random value 0."""
+    """Return a run on an environment with optimum 1 and random value 0."""
     rewards = np.array(rewards, dtype=float)
     rounds = np.arange(1, len(rewards) + 1)
     table = pl.DataFrame(
@@ -41,14 +41,14 @@ def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
 
 
 def kept(folder, runs):
-    """A folder of runs as a sweep leaves it, without the processes that a sweep starts."""
+    """Save runs in a folder as a sweep does, but without starting processes; return the folder."""
     for run in runs:
         save_run(folder / name_of(run), run)
     return folder
 
 
 def played_here(agents, envs, seeds, **how):
-    """The runs of agents, by name, on environments."""
+    """Play agents on environments in this process; return the runs."""
     return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
 
 
@@ -60,7 +60,7 @@ class _Kept(IsolatedAgent):
 
 
 def check_here(monkeypatch):
-    """Submissions are played in this process; a third-party agent still in one of its own, for all runs."""
+    """Play submissions in this process, and a third-party agent in one other process for all of its runs."""
     monkeypatch.setattr("cbo_gym.evaluation.play.sweep.isolate", cache(_Kept))
     for module in ("referee", "replay"):
         monkeypatch.setattr(f"cbo_gym.referee.{module}.play_jobs", _play_jobs)

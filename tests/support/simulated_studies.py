@@ -47,10 +47,10 @@ class Simulated:
     """A study of a random system, and the system.
 
     Args:
-        folder: of the database.
-        agent, mode: of the study.
-        seed: of the system, its noise and the agent.
-        share: the noise, see :func:`system`.
+        folder: folder of the database.
+        agent, mode: agent and mode of the study.
+        seed: seed of the system, its noise and the agent.
+        share: size of the noise, see :func:`system`.
         more: other fields of the study.
     """
 
@@ -86,7 +86,7 @@ class Simulated:
         return oracle_of(self.env)
 
     def best_gap(self):
-        """Return by how much the best action is better than the recommendation, in truth."""
+        """Return the true simple regret of the recommendation."""
         recommended = self.study.units.action(self.study.recommendation())
         return self.oracle.optimum.value - float(self.oracle.expected_rewards([recommended]).value[0])
 
@@ -103,7 +103,7 @@ def count_covered(simulated, rounds, begin, share_of_own=0.5):
 
 
 def statements(simulated, rounds, begin, every, deltas):
-    """Return pairs of the stated probability that an action is better by delta, and whether there was one."""
+    """Return pairs of the stated probability that an action is better by delta, and whether such an action exists."""
     stated = []
     for number in range(1, rounds + 1):
         simulated.tell(simulated.trial(0.3))
@@ -123,6 +123,6 @@ def chances(simulated, rounds, begin):
         simulated.tell(trial)
         if chance is not None:
             recommended = simulated.study.units.action(simulated.study.recommendation())
-            points = [agent.task.codec.to_point(own) for own in (action, recommended)]
+            points = [agent.task.codec.to_point(chosen) for chosen in (action, recommended)]
             stated.append((chance, np.allclose(*points, atol=1e-6)))
     return stated

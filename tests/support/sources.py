@@ -9,7 +9,7 @@ ROOT = Path(cbo_gym.__file__).parent
 
 
 def package_sources() -> dict[str, str]:
-    """Module -> text; of folders that are links too, as the agents' is."""
+    """Return module -> source, including folders that are links, as that of the agents is."""
     strings = {}
     for folder, name in ((ROOT, "cbo_gym"), (ROOT / "agents", "cbo_gym.agents")):
         for path in folder.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""Studies that an environment feeds: what a robot would do, with a simulator in the place of the plant."""
+"""Studies of simulated plants: an environment gives the outcomes that a robot would measure."""
 
 import math
 import os
@@ -36,7 +36,7 @@ SYSTEMS = {
     "aggregated": "CBO/GPBandit1-v0",
     "partial": "CBO/GPs1-v0",
 }
-#: the same of tasks with several objectives, one of which is the cost of a round
+#: systems with several objectives, in some of which the cost of a round is an objective
 SEVERAL = {
     "hard, several": "CBO/MOCBO1-v0",
     "hard, paid": "CBO/PSAGraph-Cost-v0",
@@ -105,19 +105,19 @@ DOSING = {
 
 
 def hidden(env_id):
-    """The problem of an environment, with its noise, kernel and composition hidden from agents."""
+    """Return the problem of an environment, with its noise, kernel and composition hidden from agents."""
     dynamics = make_env(Spec.parse(env_id)).unwrapped.dynamics
     return replace(dynamics.problem, noise_known=False, composition=None, kernel=None, name="plant")
 
 
 def plant(system):
-    """The id of the environment of a system, which is named by its mode, and its problem."""
+    """Return the id of the environment of a system, a key of ``SYSTEMS`` or ``SEVERAL``, and its problem."""
     mode, _, _ = system.partition(",")
     return custom_id(Mode(mode)), hidden((SYSTEMS | SEVERAL)[system])
 
 
 def trained(agent, env_id, mode, rounds=4):
-    """The agent after some rounds on the hidden problem of an environment; also the next observation and the env."""
+    """Return an agent after some rounds on the hidden problem of an environment, the last observation and the env."""
     env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
     learner = begun(agent_of(agent), make_task(env, 100), 100)
     observation, _ = env.reset(seed=100)
@@ -129,35 +129,35 @@ def trained(agent, env_id, mode, rounds=4):
 
 
 def described(task):
-    """The description of a study that gives agents the same task."""
-    said = {"variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
+    """Return the description of a study that gives agents the same task."""
+    fields = {"variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
     if task.objectives:
-        said["objectives"] = {objective.name: objective.direction for objective in task.objectives}
+        fields["objectives"] = {objective.name: objective.direction for objective in task.objectives}
     else:
-        said["reward"] = task.reward
+        fields["reward"] = task.reward
     if task.mode in (Mode.SOFT, Mode.AGGREGATED, Mode.PARTIAL):
         entering = {index: node for node, indices in task.action_nodes.items() for index in indices}
-        said["parameters"] = {
+        fields["parameters"] = {
             name: {"node": entering[index], "bounds": task.action_domains[index]}
             for index, name in enumerate(task.action_names)
         }
     if task.mode == Mode.SOFT:
         for name, null in task.codec.to_native(np.array(task.null_action)).items():
-            said["parameters"][name]["null"] = null
+            fields["parameters"][name]["null"] = null
     if task.mode in (Mode.HARD, Mode.CONTEXTUAL):
-        said["settable"] = dict(task.manipulable)
+        fields["settable"] = dict(task.manipulable)
     if task.mode == Mode.HARD:
-        said["targets"] = [sorted(target) for target in task.targets]
+        fields["targets"] = [sorted(target) for target in task.targets]
     if task.mode == Mode.CONTEXTUAL:
-        said["contexts"] = list(task.contexts)
-        said["scopes"] = [{name: sorted(given) for name, given in scope} for scope in task.scopes]
+        fields["contexts"] = list(task.contexts)
+        fields["scopes"] = [{name: sorted(given) for name, given in scope} for scope in task.scopes]
     if task.mode == Mode.DISCRETE:
-        said |= {"arms": [dict(arm) for arm in task.arms], "reward_range": (0.0, 1.0)}
-    return said
+        fields |= {"arms": [dict(arm) for arm in task.arms], "reward_range": (0.0, 1.0)}
+    return fields
 
 
 def lose_caches(path):
-    """Drop the agents that a database keeps, so that the log alone tells; they may be lost at any time."""
+    """Delete the agents that a database caches, so that the study is restored from its log alone."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM cbo_gym_snapshots")
 
@@ -182,15 +182,14 @@ def append(path, entries):
 
 
 class Robot:
-    """Feeds a study with what an environment gives.
+    """Plays the trials of a study in an environment.
 
     Args:
-        mode: of both.
-        agent: label of who suggests.
-        storage: of the study.
-        rounds: planned.
-        seeds: of noise and initial data, and of the agent.
-        initial: sizes of the initial data are the mode's usual ones, or there are none.
+        mode: key of the system, see :func:`plant`.
+        agent: label of the agent that suggests trials.
+        storage: database of the study.
+        rounds: planned number of rounds.
+        seeds: seeds of the noise, the initial data and the agent.
     """
 
     def __init__(self, mode, agent, storage, rounds, seeds):
@@ -228,7 +227,7 @@ class Robot:
         return self.study.ask(context=context)
 
     def play(self, trial):
-        """The values that the trial gives."""
+        """Play a trial; return the values that are measured."""
         action = self.units.read(self.study.trials[trial.number - 1].flat)
         self.observation, *_ = self.env.step(action)
         values = dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
@@ -245,7 +244,7 @@ class Robot:
 
 
 class Delayed(Random):
-    """Notes in a folder that it is asked, and answers when the folder has a file ``go``."""
+    """Writes a file ``asked`` to a folder when it must act, and acts when the folder has a file ``go``."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -259,7 +258,7 @@ class Delayed(Random):
 
 
 class Broken(Random):
-    """Fails once its folder has a file ``broken``, in one of several ways, after it has changed."""
+    """Fails, as ``how`` says, once its folder has a file ``broken``; its state has changed by then."""
 
     def __init__(self, folder: str, how: str) -> None:
         super().__init__()
@@ -279,6 +278,6 @@ class Broken(Random):
 
 
 def played(agent, mode, rounds=ROUNDS):
-    """The table of a run of ``evaluate`` on the system of a mode."""
+    """Return the table of a run of ``evaluate`` on the system of a mode."""
     env_id, problem = plant(mode)
     return evaluate(agent, env_id, SEED, horizon=rounds, recommend="end", problem=problem).table

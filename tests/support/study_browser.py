@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-#: so that it also runs as root, and asks for nothing by itself
+#: options with which a browser runs as root too, and requests nothing by itself
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 ARGUMENTS += ["--disable-component-update", "--disable-sync"]
 

@@ -1,4 +1,4 @@
-"""Four processes that ask and tell on one database while others kill them, and what must hold after that."""
+"""Four processes that ask and tell on a database while they are killed, and checks of the study after that."""
 
 import itertools
 import multiprocessing
@@ -21,24 +21,24 @@ PATIENCE = 300  # seconds for which a worker may finish its round
 
 
 def work(storage, folder, index, lifetime):
-    """Ask and tell until there is a file ``stop``, and write down, call by call, what was answered.
+    """Ask and tell until there is a file ``stop``, and write the answer of every call to a file.
 
     Args:
-        storage: of the study.
-        folder: for what is written down.
-        place: of this worker among all.
-        lifetime: calls that are written to the database; after that many the process is killed before it can answer.
+        storage: database of the study.
+        folder: folder of the file with answers.
+        index: number of this worker.
+        lifetime: number of writes to the database, after the last of which the process is killed before it answers.
     """
     if lifetime is not None:
         _die_after(lifetime)
     study = load_study(storage=storage)
-    with Path(folder, f"{index}.txt").open("a", encoding="utf-8", buffering=1) as said:
+    with Path(folder, f"{index}.txt").open("a", encoding="utf-8", buffering=1) as answers:
         while not Path(folder, "stop").exists():
             trial = study.ask()
-            said.write(f"asked {trial.number} 0\n")
+            answers.write(f"asked {trial.number} 0\n")
             titre = trial.number + index / 1000
             study.tell(trial, grown(trial.do) | {"titre": titre})
-            said.write(f"told {trial.number} {titre!r}\n")
+            answers.write(f"told {trial.number} {titre!r}\n")
 
 
 def _die_after(lifetime):
@@ -54,14 +54,14 @@ def _die_after(lifetime):
 
 
 def play(storage, folder, kills, seed, pause=0.3):
-    """Let four processes work until so many were killed: some at any time, others between writing and answering.
+    """Let four processes work until ``kills`` were killed: some at any time, others between writing and answering.
 
     Args:
-        storage: of the study.
-        folder: for what is written down.
-        kills: how many.
-        seed: of when and whom.
-        pause: between kills, in seconds, at most; rounds must fit into it.
+        storage: database of the study.
+        folder: folder of the files with answers.
+        kills: number of kills.
+        seed: seed of the times and the processes that are killed.
+        pause: longest time between kills, in seconds; a round must fit into it.
 
     Returns:
         answers to the processes: ``("asked" or "told", trial, value)``.
@@ -101,10 +101,10 @@ def play(storage, folder, kills, seed, pause=0.3):
 
 
 def killed_at(statement, path, prior):
-    """Whether a process that creates a study was killed in front of a statement or commit; the first has the number 0.
+    """Create a study in a process that is killed before a statement or commit; return whether it was killed.
 
     Args:
-        statement: its number.
+        statement: number of the statement or commit, from 0.
         path: database of the study.
         prior: database of the earlier study.
     """
@@ -130,10 +130,10 @@ def _create(statement, path, prior):
 
 
 def check(storage, folder, said):
-    """Nothing that was answered is lost, no number was given twice, and the log replays to the same state.
+    """Assert that no answer is lost, no number was given twice, and the log replays to the same state.
 
     Returns:
-        how many trials there are, and how many of them have an outcome.
+        number of trials, and number of trials with an outcome.
     """
     asked = Counter(number for kind, number, _ in said if kind == "asked")
     assert set(asked.values()) == {1}
@@ -152,7 +152,7 @@ def check(storage, folder, said):
 
 
 def replayed(source, path):
-    """Return a study whose log says the same as that of another one, and which has no snapshot of its agent."""
+    """Return a study with a copy of another study's log, and without a snapshot of its agent."""
     log = Log(path, create=True)
     log.create(load_study(storage=source).name, stored(source)[1].description)
     append(path, [(event.kind, event.payload) for event in events_of(source)])

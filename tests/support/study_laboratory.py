@@ -36,7 +36,7 @@ def description(mode):
 def bounds(mode):
     """Return the bounds of everything that can be set."""
     fields = description(mode)
-    return fields.get("settable") or {name: one["bounds"] for name, one in fields.get("parameters", {}).items()}
+    return fields.get("settable") or {name: entry["bounds"] for name, entry in fields.get("parameters", {}).items()}
 
 
 def context(mode, rng):
@@ -63,13 +63,13 @@ def everything_set(mode, rng):
 
 
 def rows(mode, kind, count, rng):
-    """Return rows of past data, and what was set in each.
+    """Return rows of past data, and the action of each row.
 
     Args:
-        mode: of the study.
+        mode: mode of the study.
         kind: ``"observed"``, ``"set"`` (everything was always set) or ``"constant"`` (all values are 1).
         count: number of rows.
-        rng: random numbers.
+        rng: random generator.
     """
     free = {} if mode in ("hard", "contextual", "discrete") else None
     done = [everything_set(mode, rng) if kind == "set" or free is None else free for _ in range(count)]

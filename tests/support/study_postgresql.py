@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: on the loopback address, in a temporary folder, with a password."""
+"""A PostgreSQL server for the tests: on the loopback address, in a temporary folder, with a password."""
 
 import os
 import pwd
@@ -14,14 +14,14 @@ SETTINGS = ("fsync=off", "full_page_writes=off", "unix_socket_directories=")  # 
 
 
 def binaries():
-    """The folder of PostgreSQL's programs; None where it is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    """Return the folder of PostgreSQL's programs; None if it is not installed."""
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
+    return versions[-1].parent if versions else Path(on_path).parent if on_path else None
 
 
 class Server:
-    """A server that runs from ``start`` to ``stop``; as another user where the tests' own is root, which it refuses."""
+    """A server that runs from ``start`` to ``stop``, as another user if the tests run as root, which it refuses."""
 
     def __init__(self):
         self._folder = Path(tempfile.mkdtemp(prefix="cbo-gym-postgresql-"))
@@ -50,7 +50,7 @@ class Server:
         self._run("pg_ctl", "-w", "-l", self._folder / "log", "-o", options, "start")
 
     def stop(self):
-        """At once, as if the machine had lost its power."""
+        """Stop at once, as if the machine had lost its power."""
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
     def remove(self):

@@ -16,7 +16,7 @@ THINKER = Thinker()
 
 
 class Forms(HTMLParser):
-    """The forms of a page by their ids: where they go, and the fields that a browser would send."""
+    """The forms of a page by their ids: the address, and the fields that a browser would send."""
 
     def __init__(self, html):
         super().__init__()
@@ -58,11 +58,11 @@ class Visitor:
 
     Args:
         storage: the database.
-        token: with which the server is started.
-        host: on which it listens.
-        trusted: import paths of agents.
-        address: by which it is visited.
-        thinker: Calls the agents.
+        token: token of the server.
+        host: host on which the server listens.
+        trusted: import paths of trusted agents.
+        address: address of the page.
+        thinker: caller of the agents.
     """
 
     def __init__(self, storage, token=None, host="127.0.0.1", trusted=(), address=ADDRESS, thinker=THINKER):
@@ -73,11 +73,11 @@ class Visitor:
         self.html, self.answer = "", None
 
     def get(self, path, status=200, **more):
-        """The text of a page."""
+        """Return the text of a page."""
         return self._read(self.client.get(path, **more), status)
 
     def send(self, form, typed=(), status=303, files=None):
-        """Send a form of the last page with some fields changed, and go where the answer leads."""
+        """Send a form of the last page with some fields changed, and follow the redirect."""
         to, fields = Forms(self.html).found[form].values()
         data = {}
         for name, value in fields:
@@ -87,7 +87,7 @@ class Visitor:
         return self.get(self.answer.headers["location"]) if status == 303 else string
 
     def post(self, path, data=None, status=303, **more):
-        """Send what no form of a page would send, with the token that forms have."""
+        """Send data that no form of a page would send, with the token of the forms."""
         return self._read(self.client.post(path, data={"forgery": self.access.forgery, **(data or {})}, **more), status)
 
     def _read(self, answer, status):
@@ -142,5 +142,5 @@ FIELDS = {
 
 
 def said(html):
-    """What the page says in its boxes for errors and successes."""
+    """Return the messages in the page's boxes for errors and successes."""
     return re.findall(r'<p class="(?:wrong|success)"[^>]*>\s*(.*?)\s*</p>', html, re.DOTALL)

@@ -15,7 +15,7 @@ def check_types(folder, python=sys.executable, path=""):
     reveals = "\n".join(f"reveal_type({name})" for name in asked)
     script = folder / "script.py"
     script.write_text(USER.format(names=", ".join(names), agents=", ".join(agents.__all__), reveals=reveals))
-    config = folder / "mypy.ini"  # large libraries take long, and no type that is asked for here is theirs
+    config = folder / "mypy.ini"  # skip large libraries, which take long and have none of the types
     large = ["torch", "botorch", "numpy", "scipy", "sklearn", "polars", "matplotlib", "networkx", "pydantic", "optuna"]
     skipped = f"[mypy-{','.join(f'{name}.*' for name in large)}]\nfollow_imports = skip\n"
     config.write_text(f"[mypy]\nstrict = true\nfollow_imports = silent\n{skipped}")

@@ -19,7 +19,7 @@ class VectorSCMs:
     """``n`` SCMs over the same finite noise.
 
     Args:
-        diagram: of all of them.
+        diagram: diagram of all SCMs.
         objectives: variables with :data:`LEVELS` levels, each worth a number; all others are binary.
         sources: exogenous variable -> the variables that it enters.
         grid: exogenous variable -> its value in each joint state.
@@ -37,7 +37,7 @@ class VectorSCMs:
     worth: dict[str, np.ndarray]
 
     def expected(self, done: dict[str, int]) -> np.ndarray:
-        """E[objectives | do], ``(n, objectives)``."""
+        """Return E[objectives | do], ``(n, objectives)``."""
         n, states = self.weights.shape
         rows = np.arange(n)[:, None]
         levels: dict[str, np.ndarray] = {}
@@ -49,8 +49,8 @@ class VectorSCMs:
             for size, value in self._inputs(name, levels):
                 index = index * size + value
             levels[name] = self.tables[name][rows, index]
-        found = [(self.worth[name][rows, levels[name]] * self.weights).sum(1) for name in self.objectives]
-        return np.stack(found, -1)
+        means = [(self.worth[name][rows, levels[name]] * self.weights).sum(1) for name in self.objectives]
+        return np.stack(means, -1)
 
     def _inputs(self, name: str, levels: dict[str, np.ndarray]) -> list[tuple[int, np.ndarray]]:
         own = [(2, self.grid[source]) for source, into in self.sources.items() if name in into]
@@ -60,17 +60,17 @@ class VectorSCMs:
         return LEVELS if name in self.objectives else 2
 
     def leads(self, contender: frozenset[str], rivals: Sequence[frozenset[str]]) -> np.ndarray:
-        """By how much the best vector of a set escapes domination by those of all rivals, ``(n,)``."""
+        """Return the margin by which a set's best vector is not dominated by any vector of the rivals, ``(n,)``."""
         others = np.concatenate([self.vectors(rival) for rival in rivals], 1)
         own = self.vectors(contender)
         beats = (own[:, :, None] - others[:, None]).max(-1)  # in the objective in which it is most ahead
         return beats.min(2).max(1)
 
     def vectors(self, chosen: frozenset[str]) -> np.ndarray:
-        """Of all values of a set, ``(n, values, objectives)``."""
+        """Return E[objectives | do] for all values of a set, ``(n, values, objectives)``."""
         names = sorted(chosen)
         values = itertools.product((0, 1), repeat=len(names))
-        return np.stack([self.expected(dict(zip(names, one, strict=True))) for one in values], 1)
+        return np.stack([self.expected(dict(zip(names, levels, strict=True))) for levels in values], 1)
 
     def take(self, rows: np.ndarray) -> VectorSCMs:
         return replace(
@@ -81,7 +81,7 @@ class VectorSCMs:
         )
 
     def mutated(self, rng: np.random.Generator) -> VectorSCMs:
-        """With about two entries of the tables of each changed, and other numbers now and then."""
+        """Return copies with about two changed table entries each, and some changed numbers of the objectives."""
         entries = sum(table.shape[1] for table in self.tables.values())
         tables = {}
         for name, table in self.tables.items():
@@ -99,7 +99,7 @@ def _worth(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def draw(diagram: CausalDiagram, objectives: Sequence[str], count: int, rng: np.random.Generator) -> VectorSCMs:
-    """Random tables; a binary latent for every bidirected edge, and one for every variable with children."""
+    """Draw random tables, with a binary latent for every bidirected edge and every variable with children."""
     sources = {"~".join(sorted(pair)): tuple(sorted(pair)) for pair in sorted(diagram.bidirected, key=sorted)}
     sources |= {f"U_{name}": (name,) for name in diagram.nodes if diagram.children(name)}
     states = np.indices([2] * len(sources)).reshape(len(sources), -1)
@@ -129,7 +129,7 @@ def greatest_lead(
     generations: int = 30,
     restarts: int = 5,
 ) -> float:
-    """The greatest lead of a set over its rivals that an evolution of SCMs finds; it ends at a lead of MARGIN."""
+    """Return the greatest lead of a set over its rivals in an evolution of SCMs, which stops at a lead of MARGIN."""
     greatest = -np.inf
     for _ in range(restarts):
         scms = draw(diagram, objectives, count, rng)

@@ -1,4 +1,4 @@
-"""Processes of workers that the default tests share, because to start Python with its libraries takes two seconds."""
+"""Worker processes that the default tests share, because starting Python with its libraries takes two seconds."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ describe_once = cache(describe_isolated)
 
 
 def describe(agent, seconds=MAKING_SECONDS):
-    """Look at each agent of the tests once."""
+    """Describe an agent; an agent of the tests only once."""
     return (describe_once if str(agent).startswith("tests.support.") else describe_isolated)(agent, seconds)
 
 

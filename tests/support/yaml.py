@@ -2,7 +2,7 @@
 
 
 def nested(line, count=8):
-    """``count`` lines, each of which holds the one before nine times."""
+    """Return ``count`` lines, each of which holds the line before nine times."""
     return "a0: &a0 {k: 1}\n" + "".join(line.format(i=i, list=",".join([f"*a{i - 1}"] * 9)) for i in range(1, count))
 
 
