@@ -1,4 +1,4 @@
-"""Links to the pages of environments and agents; those of agents have marks of their prior knowledge."""
+"""Links to the pages of environments and agents; links to agents have marks of their prior knowledge."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KNOWLEDGE = {
 
 @cache
 def knowledge() -> dict[str, list[str]]:
-    """Return agent -> facts that it uses; those of submitted agents are on their cards."""
+    """Return agent -> facts that it uses, from the file; for submitted agents from their cards."""
     cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
     return read_yaml(KNOWLEDGE_FILE) | {card.agent: list(card.knows) for card in cards}
 

@@ -27,7 +27,7 @@ from website.maths.mathml import mathml
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
 LONG = 500  # equations of more steps are too long to be read
-ALIKE = 4  # so many nodes in a row are shown together if their equations differ only in the node's name
+ALIKE = 4  # least number of nodes in a row that are shown together if their equations differ only in the node's name
 
 
 @dataclass(frozen=True)
@@ -79,23 +79,23 @@ def _structural(v: Variable, actions: Sequence[str]) -> Equation:
 
 def _separable(scm: SeparableSEM) -> list[Equation]:
     """Return the equations of a separable SEM, with the super arm ``x`` and the signals ``b``."""
-    own, names = scm.arguments, scm.nodes[:-1]
+    sem, names = scm.arguments, scm.nodes[:-1]
     super_arm = [f"x{i + 1}" for i in range(len(names))]
 
     def equation(i: int, name: str) -> Equation:
-        signal, model_noise = f"b{i + 1}", own["model_noise"]
-        noise = {signal: own["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
+        signal, model_noise = f"b{i + 1}", sem["model_noise"]
+        noise = {signal: sem["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
 
         def mechanism(values: Mapping[str, Any]) -> Any:
-            let_in = values[super_arm[i]] * values[signal] if own["mask"] == "exogenous" else values[signal]
-            driving = own["activations"][i](let_in) + sum(values[other] for other in noise if other != signal)
-            effects = (own["components"][i, j](values[names[j]]) for effect, j in own["components"] if effect == i)
+            let_in = values[super_arm[i]] * values[signal] if sem["mask"] == "exogenous" else values[signal]
+            driving = sem["activations"][i](let_in) + sum(values[other] for other in noise if other != signal)
+            effects = (sem["components"][i, j](values[names[j]]) for effect, j in sem["components"] if effect == i)
             return sum(effects) + driving
 
         return Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
 
     def payoff(values: Mapping[str, Any]) -> Any:
-        arms = super_arm if own["mask"] == "endogenous" else ()
+        arms = super_arm if sem["mask"] == "endogenous" else ()
         masked = {name: values[arm] * values[name] for name, arm in zip(names, arms, strict=False)}
         return scm.payoff({name: values[name] for name in names} | masked)
 
@@ -142,9 +142,9 @@ def _math(latex: str) -> str:
 
 
 def _pattern(equation: Equation) -> tuple[Any, ...]:
-    own = (NODE, noise_name(equation.name))
+    own_noise = (NODE, noise_name(equation.name))
     return (
-        [step if step != own else NODE for step in equation.traced.steps],
+        [step if step != own_noise else NODE for step in equation.traced.steps],
         list(equation.noise.values()),
         equation.observed,
     )

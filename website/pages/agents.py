@@ -26,13 +26,13 @@ def pages(others: Collection[str] = ()) -> dict[str, str]:
         others: addresses of other pages and pictures: environments with a page are linked, and curves shown.
     """
     links = Links(others, "../")
-    own = {f"agents/{agent.name}.md": page(agent, links) for agent in documented_agents()}
-    return {"agents/index.md": index(), **own}
+    of_agents = {f"agents/{agent.name}.md": page(agent, links) for agent in documented_agents()}
+    return {"agents/index.md": index(), **of_agents}
 
 
 def navigation() -> list[Any]:
     """Return the section of the site: the index, then a group for each family."""
-    groups = [{_title(name): [f"agents/{agent.name}.md" for agent in own]} for name, own in families().items()]
+    groups = [{_title(name): [f"agents/{agent.name}.md" for agent in agents]} for name, agents in families().items()]
     return ["agents/index.md", *groups]
 
 
@@ -50,15 +50,15 @@ def _title(family: str) -> str:
 
 def page(agent: DocumentedAgent, links: Links) -> str:
     """Return the page of an agent."""
-    own = [result for result in results() if result.agent == agent.name]
+    known = [result for result in results() if result.agent == agent.name]
     facts = [
         f"* Feedback modes: {agent.modes}.",
         f"* In Python `from cbo_gym.agents import {agent.agent_class.__name__}`; its code is in `{agent.module}`.",
     ]
-    if own:
-        quickest = min(own, key=lambda result: result.seconds)
+    if known:
+        quickest = min(known, key=lambda result: result.seconds)
         facts.append(f"* Try it: `cbo-gym run {agent.name} {quickest.id} --horizon 30`.")
-    parts = [f"# {agent.name}", agent.summary, "\n".join(facts), "## Cost and results", *_results(agent, own, links)]
+    parts = [f"# {agent.name}", agent.summary, "\n".join(facts), "## Cost and results", *_results(agent, known, links)]
     return "\n\n".join([*parts, agent.method.strip(), "## Parameters", _parameters(agent), ""])
 
 
@@ -72,23 +72,23 @@ def _parameters(agent: DocumentedAgent) -> str:
     return table(["parameter", "default", "meaning"], rows, left=ALL)
 
 
-def _results(agent: DocumentedAgent, own: list[Result], links: Links) -> list[str]:
+def _results(agent: DocumentedAgent, known: list[Result], links: Links) -> list[str]:
     drawn = []
     if f"agents/pictures/{agent.name}.svg" in links.pages:
         drawn = [note("agent_curves"), image(f"pictures/{agent.name}", f"Regret of {agent.name}")]
-    if not own:
+    if not known:
         return [*drawn, "Not measured yet, or it plays none of the environments of `make agent-results`."]
     rows = []
-    for result in own:
+    for result in known:
         env = links.to(f"environments/{result.id.removeprefix('CBO/')}.md", f"`{result.short}`")
         rows.append([env, f"{result.score:.3f}", f"{result.average_score:.3f}", milliseconds(result.seconds)])
     header = ["environment", "score", "score of play", "ms"]
-    return [_cost(own), *drawn, table(header, rows, left=ALL), note("agents"), provenance()]
+    return [_cost(known), *drawn, table(header, rows, left=ALL), note("agents"), provenance()]
 
 
-def _cost(own: list[Result]) -> str:
+def _cost(known: list[Result]) -> str:
     """Return ``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
-    seconds = [result.seconds for result in own]
+    seconds = [result.seconds for result in known]
     spread = f" ({milliseconds(min(seconds))} to {milliseconds(max(seconds))})" if len(seconds) > 1 else ""
     return f"A round costs {milliseconds(median(seconds))} ms{spread}."
 
@@ -100,8 +100,8 @@ def index() -> str:
     for family, members in families().items():
         rows = []
         for agent in members:
-            own = [result for result in results() if result.agent == agent.name]
-            cost = milliseconds(median(result.seconds for result in own)) if own else "not measured"
+            seconds = [result.seconds for result in results() if result.agent == agent.name]
+            cost = milliseconds(median(seconds)) if seconds else "not measured"
             rows.append([f"[{agent.name}]({agent.name}.md)", agent.modes, agent.summary, cost])
         summary = plain((import_module(family).__doc__ or "").partition("\n\n")[0])
         parts += [f"### {_title(family)}", summary, table(header, rows, left=ALL)]

@@ -46,8 +46,8 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
         links: links from the page.
         drawn: addresses of the leaderboard's pictures.
     """
-    suite, own, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
-    claims = judged_claims(paper, own)
+    suite, runs, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
+    claims = judged_claims(paper, runs)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
         f'---\ntitle: "{paper.short}"\n---',
@@ -56,9 +56,9 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
         *claims_part(paper, claims, links),
     ]
     for exhibit in paper.exhibits:
-        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, own, paper, links, files)]
+        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, runs, paper, links, files)]
     shown += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
-    shown += ["## How it was played", *_how(paper, suite, own)]
+    shown += ["## How it was played", *_how(paper, suite, runs)]
     return {paper.page: "\n\n".join([*shown, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **files}
 
 
@@ -109,9 +109,9 @@ def _runs_by_cell(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str]
     for agent in exhibit.agents:
         for env in exhibit.environments:
             finished = (run for run in runs if run.agent == agent and run.status == "finished")
-            own = [run for run in finished if run.env == env or ("*" in env and matches(run.env, [env]))]
-            longest = max((run.horizon for run in own), default=0)
-            played[agent, env] = [run for run in own if run.horizon == longest]
+            on_env = [run for run in finished if run.env == env or ("*" in env and matches(run.env, [env]))]
+            longest = max((run.horizon for run in on_env), default=0)
+            played[agent, env] = [run for run in on_env if run.horizon == longest]
     return played
 
 
@@ -125,7 +125,7 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
         svgs[""] = curves_svg(played, quantity, title, exhibit.names, printed_numbers(exhibit))
     choosing = {run.agent for run in first if exhibit.chosen and len(np.unique(run.table["choice"])) > 1}
     if choosing:
-        svgs[CHOSEN] = chosen_svg({agent: own for (agent, _), own in played.items() if agent in choosing})
+        svgs[CHOSEN] = chosen_svg({agent: cell for (agent, _), cell in played.items() if agent in choosing})
     return svgs
 
 

@@ -67,7 +67,7 @@ def _plays(agent: str, env: str) -> bool:
 
 
 def _requests(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
-    """Yield agent, environment or pattern, number of pairs, and rounds (None for those of the suite); claims first."""
+    """Yield agent, environment or pattern, number of pairs, and rounds (None for the suite's); claims first."""
     for exhibit in paper.exhibits:
         for claim in (claim for entry in exhibit.claims for claim in entry.claims(paper.rules)):
             for env in claim.envs:
