@@ -99,7 +99,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
-    """Return the contents of a YAML file, and the lines of its values. Errors are those of :func:`read_yaml`."""
+    """Return the contents of a YAML file, and the lines of its values; raise as :func:`read_yaml` does."""
     try:
         may_be_endless = path.exists() and not (path.is_file() or path.is_dir())
         data = b""
@@ -117,7 +117,7 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
 
 
 def parse_yaml(data: bytes) -> tuple[Any, Lines]:
-    """Return the values of a YAML file, and the lines in which they begin. Errors are those of :func:`read_yaml`."""
+    """Return the values of a YAML file, and the lines in which they begin; raise as :func:`read_yaml` does."""
     if len(data) > MAX_BYTES:
         raise ArgumentError(f"the file is larger than {MAX_BYTES} bytes, the most that is read")
     try:

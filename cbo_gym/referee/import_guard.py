@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from cbo_gym.errors import OperationError
 
-# Environment variable of such a process.
+# Environment variable that marks the process of an isolated agent.
 VARIABLE = "CBO_GYM_ISOLATED"
 # Modules and packages of ``cbo_gym`` that agents need; all others are closed.
 OPEN = (

@@ -28,7 +28,7 @@ from cbo_gym.scm import components, noise
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.expression import Expression, trace
 
-# Classes and the arguments that make an object again, which are its attributes; of dataclasses, those of __init__.
+# Classes, and the names of the attributes that are passed to make an object again; fields of __init__ for dataclasses.
 _DATACLASSES = (
     *(kind for kind in vars(tasks).values() if isinstance(kind, type) and issubclass(kind, tasks.Task)),
     tasks.GraphKnowledge, tasks.Constraint, tasks.Objective,
@@ -48,7 +48,7 @@ _ARGUMENTS: dict[type, tuple[str, ...]] = {
     ),
     **{kind: tuple(signature(kind).parameters) for kind in _CODECS},
 }  # fmt: skip
-# Classes whose objects pickle as they are; those of NumPy's numbers and their types do too.
+# Classes whose objects pickle as they are, besides NumPy's numbers and their types.
 _VALUES = (np.ndarray, tasks.Round)
 
 

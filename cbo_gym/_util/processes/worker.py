@@ -348,7 +348,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     family = _family(process.pid)
     leaders = {process.pid}
     for pid in (member.pid for member in family) if HAS_GROUPS else ():
-        # The process may just have ended. Another group must not be killed: it could be that of the caller.
+        # The process may just have ended. A group that it does not lead must not be killed: it may be the caller's.
         with suppress(OSError):
             leaders |= {pid} & {os.getpgid(pid)}
     for member in family:

@@ -54,8 +54,8 @@ class Comparison(StrictModel):
             judged together: instances of a random family are units as seeds are, settings are averaged.
         kind: whether the method is ``better``, at least ``as good``, or ``equivalent``.
         first_look: number of pairs at an earlier look; None for a single look.
-        worse_env: the environment of the other method, if it knows other facts of the same system than in ``envs``;
-            empty for ``envs``. Environments of two patterns are paired if ``*`` matches the same string.
+        worse_env: the environment of the other method, such as the system of ``envs`` with other known facts; empty for
+            ``envs``. Environments of two patterns are paired if ``*`` matches the same string.
         by: the regret that is compared.
         after: number of rounds after which it is compared; None for all.
     """
@@ -235,7 +235,7 @@ def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_
 
 
 def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:
-    """Return the verdict and its pairs: those of the first look that decides, else all up to the last look."""
+    """Return the verdict and its pairs: the pairs of the first look that decides, else all up to the last look."""
     for look, level in zip(claim.looks, levels(claim.looks), strict=True):
         if look <= len(differences):
             verdict = decide(claim.kind, *interval(differences[:look], level), claim.rules.margin)

@@ -113,7 +113,7 @@ class Leaderboard:
 
     @property
     def frames(self) -> dict[str, pl.DataFrame]:
-        """Tables by the names of the report's files; that of the runs is ``"runs"``."""
+        """Tables by the names of the report's files; the table of runs is named ``"runs"``."""
         names = ("overall", "per_env", "profiles", "improvement", "choices")
         return {**{name: getattr(self, name) for name in names}, "runs": self.table}
 
@@ -371,7 +371,7 @@ def _choices(runs: Iterable[Run]) -> pl.DataFrame:
 
 
 def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """Return the rows of each mode; before them, if there are several, those of the agents that play them all."""
+    """Return the rows of each mode; with several modes, the rows of agents that play all modes come first."""
     modes = finished["mode"].unique().sort().to_list()
     groups = [(mode, finished.filter(pl.col("mode") == mode)) for mode in modes]
     in_all = finished.filter(pl.col("mode").n_unique().over("agent") == len(modes))
@@ -382,7 +382,7 @@ def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Runs of one agent in a group; the second-last axis of arrays is that of the environments it finished.
+    """Runs of one agent in a group; the second-last axis of arrays is over the environments that it finished.
 
     Attributes:
         envs: indices of the environments in the group, ascending.

@@ -244,5 +244,5 @@ def sign_flip_p_value(differences: list[np.ndarray]) -> float:
 
 
 def least_p_value(pairs: int) -> float:
-    """Return the smallest p-value that the test can give with so many pairs."""
+    """Return the smallest p-value that the test can give with this number of pairs."""
     return 2.0 ** (1 - pairs) if pairs <= EXACT_PAIRS else 1 / (1 + DRAWS)

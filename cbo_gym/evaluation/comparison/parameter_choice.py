@@ -135,7 +135,7 @@ def final_score(run: Run, metric: str) -> float:
 
 
 def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
-    """Return the parameter's value in the label of a run; None if it has none, or is of another agent."""
+    """Return the parameter's value in the label of a run; None if it is not stated, or the run is of another agent."""
     if bare_name(run.agent) != shared.name:
         return None
     keywords = Spec.from_label(run.agent).keywords

@@ -73,7 +73,7 @@ def gap(values: Array, initial: float | Array, reference: float | Array) -> Arra
 
 
 def path_aware_gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """Return PA-GAP, the mean over rounds t of i_t (B - t + 1) / B; arguments, result and errors are those of gap."""
+    """Return PA-GAP, the mean over rounds t of i_t (B - t + 1) / B; arguments, result and errors as :func:`gap`."""
     gained = np.minimum(improvements(values, initial, reference), 1.0)
     budget = gained.shape[-1]
     return (gained * (np.arange(budget, 0, -1) / budget)).mean(axis=-1)

@@ -40,7 +40,7 @@ def isolate(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> Any:
 
 
 def describe_isolated(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the modules and modes of a third-party agent; otherwise as :func:`isolate`."""
+    """Return the modules and modes of a third-party agent, which is isolated for this and then closed."""
     with closing(isolate(agent, seconds)) as player:
         return player.modules, player.modes
 

@@ -174,7 +174,7 @@ def sweep(
 def run_jobs(
     jobs: Sequence[Job], *, n_jobs: int = -1, callbacks: Sequence[Callback] = (), execution: Execution = ON_THIS_MACHINE
 ) -> dict[str, int]:
-    """Play the jobs of :func:`plan`, of one grid or several, and store their runs; otherwise as :func:`sweep`."""
+    """Play the jobs of one or several calls of :func:`plan` and store their runs; return what :func:`sweep` returns."""
     processes = process_count(n_jobs)
     for folder in {job.folder for job in jobs}:
         require_writable(folder)

@@ -77,7 +77,7 @@ def look_at(index: int) -> Look:
 
 
 def _indices(names: set[str]) -> dict[str, int]:
-    """Return indices that determine colours: those of the zoo's list; for others those of the least used colours."""
+    """Return indices that determine colours: the position in the zoo; other agents take the least used colours."""
     known = [name for name in zoo() if name != BASELINE]
     indices = {name: index for index, name in enumerate(known) if name in names} | {BASELINE: -1}
     used = Counter(index % len(COLOURS) for index in indices.values() if index >= 0)

@@ -273,7 +273,7 @@ def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Tabl
 
 
 def choice_table(board: Leaderboard, env: str) -> Table:
-    """List how often each agent chose each target set or scope of an environment; without rows if it has none."""
+    """List how often each agent chose each target set or scope of an environment; no rows without such choices."""
     rows = [
         [printable(row["agent"]), printable(row["choice"]), number(row["frequency"], row["frequency_half"])]
         for row in board.choices.filter(pl.col("env") == env).iter_rows(named=True)
@@ -385,7 +385,7 @@ def instance_tables(board: Leaderboard) -> dict[str, Table]:
 def paper_tables(
     board: Leaderboard, rankings: Mapping[str, Ranking | str], of_envs: Mapping[str, Mapping[str, Table]]
 ) -> dict[str, list[CaptionedTable]]:
-    """Return captions and tables for a paper, by name of file; ``of_envs`` are those of environments on the page."""
+    """Return captions and tables for a paper, by name of file; ``of_envs`` has the page's tables of environments."""
     overall, improvement = [], []
     for group, ranked in rankings.items():
         title = group.capitalize()

@@ -229,7 +229,7 @@ class Run:
         return self.table.columns if curves is None else curves.columns
 
     def load_curves(self) -> pl.DataFrame:
-        """Return the table; that of a published run is computed from the stored curves at each call."""
+        """Return the table; the table of a published run is computed from the stored curves at each call."""
         curves = vars(self).get(CURVES)
         return self.table if curves is None else curves.table()
 

@@ -50,7 +50,7 @@ const unpack = async text => {
 };
 
 const agentNumber = new Map(facts.agents.map((agent, number) => [agent.name, number]));
-const figures = all(".plot"), charts = new Map();  // figure -> what is drawn in it, null while it is unpacked
+const figures = all(".plot"), charts = new Map();  // figure -> its chart, null while it is unpacked
 const narrow = matchMedia("(max-width: 68rem)");
 
 const drawMarkers = (plot, lines, legend) => {
@@ -229,7 +229,7 @@ all("[data-all]").forEach(button => button.addEventListener("click", () => {
   all("[name=agent]", form).forEach(box => { box.checked = Boolean(button.dataset.all); });
   applyFilter();
 }));
-applyFilter();  // a browser may have kept what was chosen before
+applyFilter();  // a browser may have kept the earlier choice
 const menu = document.getElementById("menu");
 if (narrow.matches) menu.open = false;
 all("a", menu).forEach(link => link.addEventListener("click", () => { if (narrow.matches) menu.open = false; }));
