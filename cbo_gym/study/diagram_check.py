@@ -210,7 +210,7 @@ class _Data:
 
     def test(self, statement: Statement) -> _Result | None:
         """Return the test of a statement; None with too few rounds or a constant variable."""
-        # Most statements of a diagram with one more arrow are those of the diagram.
+        # A diagram with one more arrow shares most statements with the original.
         if statement not in self._results:
             self._results[statement] = self._test(*statement)
         return self._results[statement]

@@ -55,13 +55,13 @@ def percent(probability: float) -> str:
 
 def forecast(units: Units, agent: Any, actions: Sequence[Action]) -> list[Forecast]:
     """Return forecasts of new trials; empty ones if the agent has no model that gives them."""
-    return _forecasts(units, sample(agent, actions, DRAWS), actions)
+    return _from_draws(units, sample(agent, actions, DRAWS), actions)
 
 
-def _forecasts(units: Units, draws: Mapping[str, np.ndarray] | None, actions: Sequence[Action]) -> list[Forecast]:
+def _from_draws(units: Units, draws: Mapping[str, np.ndarray] | None, actions: Sequence[Action]) -> list[Forecast]:
     if draws is None:
         return [NOTHING] * len(actions)
-    return [_forecast(units, {name: values[:, column] for name, values in draws.items()}, action)
+    return [_summarize_draws(units, {name: values[:, column] for name, values in draws.items()}, action)
             for column, action in enumerate(actions)]  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> l
         "" if chance is None else f"; becomes the recommendation with {percent(chance)}"
         for chance in leading_chances(agent, actions, outcomes)
     ]
-    pairs = zip(_forecasts(units, outcomes, actions), chances, strict=True)
+    pairs = zip(_from_draws(units, outcomes, actions), chances, strict=True)
     return [predicted.in_words + chance for predicted, chance in pairs]
 
 
@@ -82,7 +82,7 @@ def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = T
     return None if sample_outcomes is None else sample_outcomes(list(actions), count, noise=noise)
 
 
-def _forecast(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
+def _summarize_draws(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
     done = units.native_values(action) if units.interface.sets_variables else {}
     # Objectives first, then the constrained variables.
     constraints = units.interface.problem.outcomes.constraints

@@ -238,8 +238,8 @@ class Log:
     def keep(self, study: int, number: int, stamp: str, state: bytes) -> None:
         """Save an agent in place of the one that was saved after an earlier event.
 
-        This is a cache: if it cannot be written, or another process is faster, nothing is lost. It has a transaction of
-        its own, because the call before it must not fail with it.
+        This is a cache: if it cannot be written, or another process is faster, nothing is lost. Its transaction
+        is separate, because a failure must not undo the call before it.
         """
         with suppress(IntegrityError, OperationError), self._database.transaction(writes=True) as connection:
             connection.execute(snapshots.delete().where(snapshots.c.study == study, snapshots.c.number <= number))

@@ -182,7 +182,7 @@ def warn_of_repeats(past: Sequence[PastRound], known: Iterable[Mapping[str, Any]
 
 
 def _content(fields: Mapping[str, Any]) -> str:
-    # Native units and back may change the last digit of an action.
+    # Converting an action to native units and back may change its last digits.
     action = [round(value, 9) for value in fields["action"]]
     return json.dumps([action, fields["values"], fields["context"]], sort_keys=True)
 

@@ -147,7 +147,7 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward, among those that break no limit and no constraint as measured.
+        """The trial with the best measured reward that breaks no limit and, as measured, no constraint.
 
         With several objectives it is the first of :attr:`best_trials`.
         """
@@ -155,7 +155,7 @@ class Study:
 
     @property
     def best_trials(self) -> list[Entry]:
-        """The trials that no other dominates as measured, among those that break no limit and no constraint.
+        """The trials that break no limit and no constraint, and that no other such trial dominates, as measured.
 
         With one objective it is the trial with the best reward.
         """
@@ -479,9 +479,9 @@ class Study:
     def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
         """Return the expected values of the objectives and of the other variables that the agent models, for an action.
 
-        The mapping has the 95 % interval of the expected reward as its attribute ``interval``, those of several
-        objectives, by name, as ``intervals``; the 95 % intervals of the variables in a new trial, noise included, as
-        ``outcomes``, and the probability that it meets each constraint as ``probabilities``.
+        The mapping has the attributes ``interval``, the 95 % interval of the expected reward; ``intervals``, the same
+        for several objectives, by name; ``outcomes``, the 95 % intervals of the variables in a new trial, noise
+        included; and ``probabilities``, the probability that a new trial meets each constraint.
 
         Args:
             do: name -> value; empty to only observe. Parameters that are not named have their null values, which
@@ -708,7 +708,7 @@ def _check_reason(reason: str) -> None:
 
 
 def _merge(entry: Entry, new: Measured) -> Measured:
-    """Return the values of a trial with new ones; refuse those that differ from what was recorded before."""
+    """Merge new values into those of a trial; refuse a value that differs from a recorded one."""
     for recorded, given, noun in ((entry.values, new.values, ""), (entry.std, new.std, "the standard error of ")):
         for name, value in given.items():
             before = recorded.get(name)

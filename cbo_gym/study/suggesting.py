@@ -75,7 +75,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class AgentError(OperationError):
-    """An agent raised an error that is not one of this package."""
+    """An agent raised an error that is not a :class:`CBOGymError`."""
 
 
 @contextmanager
@@ -291,7 +291,7 @@ class Suggester:
         return bool(getattr(self.peek(), "takes_missing", False))
 
     def _learns(self, trial: int) -> bool:
-        """Return whether the agent takes the outcome of a trial, of which some variables may not be measured."""
+        """Return whether the agent learns a trial, in which some variables may be missing."""
         return trial not in self._trials.missing or self.takes_missing
 
     @property

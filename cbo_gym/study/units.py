@@ -244,7 +244,7 @@ class Units:
         return " and ".join(words)
 
     def front(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> list[int]:
-        """Return the indices of the rounds that no other dominates, of those that break no constraint and no limit.
+        """Return the indices of rounds that break no constraint and no limit, and that no other such round dominates.
 
         With one objective it is the first with the best reward. Rounds without a measured objective do not count.
         """
