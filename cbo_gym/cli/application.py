@@ -106,7 +106,7 @@ def options(
 def add_cwd(names: Names) -> Names:
     """Append the working directory to Python's search path if one of the names is an import path.
 
-    So a file there is found, but it neither replaces an installed module nor is run unless it is named.
+    A file there is found then, but it neither replaces an installed module nor is run unless it is named.
     """
     paths: list[str] = [names] if isinstance(names, str) else names or []
     folder = str(Path.cwd())

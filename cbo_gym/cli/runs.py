@@ -290,7 +290,7 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
 
 
 def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
-    """Describe the numbers of runs, of those that will be skipped, and the time."""
+    """Describe the number of runs, the skipped runs, and the time."""
     playing = [pair for pair in planned.pairs if pair.plays]
     there, to_play = (sum(getattr(pair, name) for pair in playing) for name in ("there", "to_play"))
     lines = [f"{to_play} runs to play, {there} there already."]

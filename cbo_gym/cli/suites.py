@@ -41,8 +41,8 @@ def grid(
     """Return the environments, seeds and rounds that a sweep plays.
 
     Raises:
-        ArgumentError: if there is neither a suite nor an environment; if there is no such suite, or it does not have
-            such environments.
+        ArgumentError: if neither a suite nor an environment is given; if the suite is not known, or does not have
+            the environments.
     """
     if suite is not None:
         full_suite = load(suite)
