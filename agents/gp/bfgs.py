@@ -110,12 +110,12 @@ def _update_inverses(inverses: np.ndarray, moves: np.ndarray, changes: np.ndarra
     """Return BFGS updates of inverse Hessians, if the curvature along the step has the right sign."""
     product = (moves * changes).sum(-1)
     lengths = np.linalg.norm(moves, axis=-1) * np.linalg.norm(changes, axis=-1)
-    known = product > CURVED * lengths
-    safe = np.where(known, product, 1.0)
+    is_curved = product > CURVED * lengths
+    safe = np.where(is_curved, product, 1.0)
     scale = safe / np.maximum((changes**2).sum(-1), 1e-300)
     identity = np.eye(moves.shape[-1])
     unknown = np.abs(inverses).max((-2, -1), initial=0.0) == 0.0
     before = np.where(unknown[:, None, None], scale[:, None, None] * identity, inverses)
     shear = identity - moves[:, :, None] * changes[:, None] / safe[:, None, None]
     after = shear @ before @ shear.transpose(0, 2, 1) + moves[:, :, None] * moves[:, None] / safe[:, None, None]
-    return np.where(known[:, None, None], after, inverses)
+    return np.where(is_curved[:, None, None], after, inverses)

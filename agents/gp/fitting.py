@@ -227,8 +227,8 @@ def fit(
         group = [regressions[index] for index in indices]
         first = np.stack([starts[index].theta.numpy() for index in indices])
         size = int(group[0].hyperparameters.free.sum())
-        known = [starts[index].inverse for index in indices]
-        inverses = np.stack([np.zeros((size, size)) if inverse is None else inverse for inverse in known])
+        last_inverses = [starts[index].inverse for index in indices]
+        inverses = np.stack([np.zeros((size, size)) if inverse is None else inverse for inverse in last_inverses])
         if search:
             ascents = _fit_twice(group, first, inverses, iterations)
         else:

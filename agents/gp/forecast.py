@@ -29,7 +29,7 @@ from cbo_gym.task import Action
 
 # Number of data above which the prior of the noise hardly matters.
 MAX_REFITTED = 200
-# Number of residuals of the expected size that are added to those of the data.
+# Number of residuals of the expected size that are added to the residuals of the data.
 EXPECTED_RESIDUALS = 4
 MIN_FREEDOM = 3
 # Factors by which lengthscales are shortened in equal shares of the draws of expectations.

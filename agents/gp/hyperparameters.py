@@ -88,7 +88,7 @@ class Hyperparameters:
 def log_prior(theta: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
     """Return log densities of hyper-parameters ``... x k`` under priors ``... x 5 x k``, and their gradients.
 
-    The densities are those of the variables themselves, not of their logarithms.
+    The densities are of the variables themselves, not of their logarithms.
     """
     constant, precision, location, slope, rate = prior.unbind(-2)
     pull, decay = precision * (theta - location), rate * theta.exp()

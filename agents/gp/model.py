@@ -2,7 +2,7 @@
 
 The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
 lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Hyper-parameters are
-refitted on a schedule, those of several GPs together (:func:`update_together`); between refits new data extend the
+refitted on a schedule, for several GPs together (:func:`update_together`); between refits new data extend the
 cached Cholesky factor, so that a prediction costs a few matrix products. The noise level may be fixed, because a
 learned one can be badly wrong: the most probable fit to 100 random points of noiseless Dropwave is one third noise.
 """
@@ -135,7 +135,7 @@ class GaussianProcess:
         self._span = self._tensor([1.0] * dim)
         # Rescaled inputs of the points in the factor; points added later are not among them.
         self._points = self.inputs
-        # The first rows and columns of these are the inverse Cholesky factor W of the covariance of these points.
+        # The first rows and columns are the inverse Cholesky factor W of the covariance of these points.
         self._rows = self._tensor(np.zeros((0, 0)))
         self._posterior: Posterior
 
@@ -351,7 +351,7 @@ class GaussianProcess:
     def correction(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """Return weights of the data that turn a draw from the prior into one from the posterior, both ``(n,)``.
 
-        ``values`` are those of the draw at the data.
+        ``values`` are the values of the prior draw at the data.
         """
         noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
         residuals = (self.outputs - self._location) / self._scale - self.constant - values
@@ -520,7 +520,7 @@ class GaussianProcess:
 
 
 def update_together(gps: Iterable[GaussianProcess]) -> None:
-    """Update GPs to their data, as :meth:`GaussianProcess.update`; those that are due are fitted together.
+    """Update GPs to their data, as :meth:`GaussianProcess.update`; GPs that are due are fitted together.
 
     Raises:
         SurrogateError: if a covariance matrix cannot be factorised.

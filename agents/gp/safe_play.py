@@ -47,7 +47,7 @@ class ConstraintModel(Protocol):
         """Return means and standard deviations of E[node | action], ``b x d`` to ``b x constraints`` each."""
 
     def unknown_share(self, inputs: Tensor) -> Tensor:
-        """Return the greatest posterior standard deviation as a share of the prior one, of these GPs, ``(b,)``."""
+        """Return the greatest posterior standard deviation of these nodes as a share of the prior one, ``(b,)``."""
 
     def constrained_gps(self) -> Sequence[Sequence[GaussianProcess]]:
         """Return, for each constraint, the GPs on which this posterior rests."""

@@ -67,8 +67,8 @@ class CBOMW(MultiplicativeWeights):
 
     def optimistic_rewards(self, inputs: Tensor) -> Tensor:
         count = len(POSITIONS) ** len(self._positions)
-        every = {node: eta.repeat(len(inputs)) for node, eta in self._positions.items()}
-        best = self._rewards(inputs.repeat_interleave(count, 0), every, {}).reshape(-1, count).argmax(1)
+        candidates = {node: eta.repeat(len(inputs)) for node, eta in self._positions.items()}
+        best = self._rewards(inputs.repeat_interleave(count, 0), candidates, {}).reshape(-1, count).argmax(1)
         chosen = {node: eta[best] for node, eta in self._positions.items()}
         noise = self.network.draw_noise(self.samples, int(self.rng.integers(2**31)))
         return self._rewards(inputs, chosen, noise)

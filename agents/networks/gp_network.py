@@ -177,7 +177,7 @@ class GPNetwork:
         return additive_kernel if noisy and 1 < parents == count else partial(mechanism_kernel, parents=parents)
 
     def _group_nodes(self) -> list[tuple[str, ...]]:
-        """Return the modelled nodes in an order for passes, those together whose GPs may predict at once."""
+        """Return the modelled nodes in an order for passes, grouped by whose GPs may predict at once."""
         depth: dict[str, int] = {}
         for node in self.nodes:
             depth[node] = max((depth[parent] + 1 for parent in self.parents[node]), default=0)
@@ -334,7 +334,7 @@ class GPNetwork:
             known = self.task.noise[node]
             return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
         if self._categories_of(node) and len(outputs := self.surrogates[node].outputs):
-            # Where a category is not set, its frequencies are those observed.
+            # Categories that are not set have the observed frequencies.
             drawn = outputs.quantile(uniforms.to(outputs).flatten(), interpolation="nearest")
             return drawn.view(uniforms.shape) - outputs.mean()
         self.update()

@@ -115,9 +115,9 @@ class GPNetworkModel(Model):
         """
         if not isinstance(observation_noise, bool):
             raise ArgumentError(f"observation_noise must be True or False; given {type(observation_noise).__name__}")
-        wanted = self.network.features.input_dim
-        if X.dim() < 2 or X.shape[-1] != wanted:
-            raise ArgumentError(f"points must have shape batch_shape x q x {wanted}; given {tuple(X.shape)}")
+        dim = self.network.features.input_dim
+        if X.dim() < 2 or X.shape[-1] != dim:
+            raise ArgumentError(f"points must have shape batch_shape x q x {dim}; given {tuple(X.shape)}")
         outputs = self.outputs if output_indices is None else [self.outputs[index] for index in output_indices]
         posterior = NetworkPosterior(self.network, X.to(self.network.inputs), outputs, observation_noise)
         return posterior if posterior_transform is None else posterior_transform(posterior)
