@@ -20,8 +20,8 @@ from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Ob
 class UnrolledNetwork(EffectNetwork):
     """Network over a slice and the previous one, with a kernel that expects their effects to be mostly additive.
 
-    A variable with parents in both slices is modelled as a function of all its parents, plus a function of those in
-    each slice. Few series then suffice to learn the effect of the previous slice, also where the present variables
+    A variable with parents in both slices is modelled as a function of all its parents, plus a function of the parents
+    in each slice. Few series then suffice to learn the effect of the previous slice, also where the present variables
     have values outside the data.
     """
 
@@ -79,8 +79,8 @@ class UnrolledModel(ObservationalModel):
 
     def rule(self, target: frozenset[str]) -> str:
         reward = self._task.reward
-        known = len(self.network.surrogates[reward]) > 0 and can_be_simulated(self._task.diagram, target, reward)
-        return "simulation" if known else "none"
+        simulates = len(self.network.surrogates[reward]) > 0 and can_be_simulated(self._task.diagram, target, reward)
+        return "simulation" if simulates else "none"
 
     def informs(self, target: frozenset[str]) -> bool:
         """Return whether the series identify the effects of ``target``, a set of the slice's variables."""

@@ -46,8 +46,8 @@ def log_augmented_ei_factor(std: Tensor, noise: float) -> Tensor:
         Huang, Allen, Notz & Zeng (2006), Global optimization of stochastic black-box systems via sequential kriging
         meta-models, Eq. 12.
     """
-    both = torch.hypot(std, torch.full_like(std, noise))
-    return 2.0 * std.log() - both.log() - (both + noise).log()
+    total = torch.hypot(std, torch.full_like(std, noise))
+    return 2.0 * std.log() - total.log() - (total + noise).log()
 
 
 def evolve(

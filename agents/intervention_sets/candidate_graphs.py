@@ -31,8 +31,8 @@ MIN_ROUNDS = 3
 class CandidateGraphs:
     """p(graph | data) over the candidates, and the mixture of their estimates of E[Y | do(x)].
 
-    The evidence of a graph is the product of those of its variables given their parents, by Gaussian processes with all
-    scales integrated or averaged out, from the rounds in which the variable was not set. The prior is uniform.
+    The evidence of a graph is the product of the evidence of its variables given their parents, by Gaussian processes
+    with all scales integrated or averaged out, from the rounds in which the variable was not set. The prior is uniform.
 
     Args:
         task: hard task with candidates, a diagram, or the names of at most ``MAX_LISTED`` variables.

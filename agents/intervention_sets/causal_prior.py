@@ -175,7 +175,7 @@ class ObservationalModel:
         self._regressions[target].add(self._covariate_values(target, rows).cpu(), rewards.cpu())
 
     def _covariate_values(self, target: frozenset[str], rows: Tensor) -> Tensor:
-        """Return observed values of the covariates; those of kinds in units of their domains."""
+        """Return observed values of the covariates; variables of kinds in units of their domains."""
         kinds = self._task.codec.domains.kinds
         columns = {name: rows[:, self._node_index[name]] for name in self._covariates(target)}
         units = {name: kinds[name].to_unit(column) for name, column in columns.items() if name in kinds}

@@ -162,7 +162,7 @@ class OutcomeEffects:
         return self.effect_on(self._task.reward, target, values)
 
     def effect_on(self, node: str, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the same as :meth:`effect`, for ``node`` instead of the reward."""
+        """Return :meth:`effect` for ``node`` instead of the reward."""
         if self._informed:
             return self._models[node].effect(target, values)
         mean = self._sums[node] / max(1, self._rounds)

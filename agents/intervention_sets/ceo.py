@@ -1,6 +1,6 @@
 """CEO: causal entropy optimisation (Branchini, Aglietti, Dhir & Damoulas 2022).
 
-CBO with a posterior over candidate graphs. Its causal prior is the mixture of those of the graphs. A round plays the
+CBO with a posterior over candidate graphs. Its causal prior is the mixture of the graphs' priors. A round plays the
 action with the greatest expected information about the graph and the optimum together, per unit of cost.
 """
 

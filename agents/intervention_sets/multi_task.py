@@ -59,7 +59,7 @@ class SeparateGPs:
     ) -> None:
         """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number and its standard error per outcome.
 
-        A ``partial`` round is not among those of :meth:`at_data`; its outcomes may be NaN.
+        A ``partial`` round is left out of :meth:`at_data`; its outcomes may be NaN.
         """
         if not partial:
             self._values = torch.cat([self._values, values[None]])
@@ -140,7 +140,7 @@ class MultiTaskGPs(GaussianProcess):
         )
         self._effects = effects
         self._units = self.outputs.new_ones(self._count)
-        # Values of all rounds, and those of complete rounds.
+        # Values of all rounds, and values of complete rounds.
         self._values = self._complete = self.inputs[:, :dim]
         self._outcomes = self._variances = self.outputs.new_empty((0, self._count))
 
@@ -256,7 +256,7 @@ class OutcomeCovariance(Kernel):
 
 
 class SameOutcome(Kernel):
-    """1 for the same index and 0 for different ones."""
+    """1 for equal indices and 0 for different indices."""
 
     hyperparameters = Hyperparameters.flat([])
     structure = "same outcome"

@@ -216,7 +216,7 @@ class SetModel(InterventionSetModel):
         """Return the models of the reward, and of other nodes, at values ``n x d``; empty unless each is one GP."""
 
     def _inside(self, values: Tensor) -> Tensor:
-        """Return values ``n x d`` within the limits of the next action; those inside as they are."""
+        """Return values ``n x d`` within the limits of the next action; values inside do not change."""
         if (limits := self._codec.limits) is None:
             return values
         points = values.new_zeros((len(values), self._count))

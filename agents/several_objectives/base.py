@@ -180,7 +180,7 @@ def baseline_of(estimates: np.ndarray) -> np.ndarray:
     """Return indices of the actions played that form the baseline of an improvement: at most :data:`MAX_BASELINE`.
 
     These are the actions whose estimates ``(n, m)`` are on the front, spread out over it if there are too many, and
-    then those on the front of the rest.
+    then the front of the rest.
     """
     left, baseline = np.arange(len(estimates)), np.zeros(0, dtype=int)
     while len(left) and len(baseline) < MAX_BASELINE:
