@@ -51,8 +51,8 @@ class CellModel:
             fitted.
 
     Attributes:
-        fitted: whether hyper-parameters are fitted; the units are then standard deviations of the rewards, else those
-            of the rewards.
+        fitted: whether hyper-parameters are fitted; the units are then standard deviations of the rewards, else the
+            rewards' own units.
         gp: the process with the present hyper-parameters, in these units; a refit makes a new one, which tracks the
             same cells.
         hyperparameters: the present hyper-parameters, in these units.

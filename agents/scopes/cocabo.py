@@ -129,7 +129,7 @@ class CoCaBO(Agent):
         return sorted(arms, key=lambda arm: (arm[0], sorted(arm[1])))
 
     def _possibly_optimal(self, offered: Sequence[Members]) -> set[Members]:
-        """Return variables and contexts of the possibly optimal scopes over those of the scopes offered."""
+        """Return variables and contexts of the possibly optimal scopes over the variables and contexts offered."""
         variables = frozenset().union(*[settable for settable, _ in offered])
         contexts = frozenset().union(*[allowed for _, allowed in offered])
         return set(map(members, pomps(self.task.diagram, self.task.reward, variables, contexts)))

@@ -39,7 +39,7 @@ MAX_EDGES = 0.4
 STRICTNESS = 1.0
 COMMON_ROUNDS = 50.0
 VARIANCE_PASSES = 5
-# Least and greatest number of new rounds before a refit, as shares of those fitted. Between the two, a refit requires
+# Least and greatest number of new rounds before a refit, as shares of the fitted rounds. Between them, a refit needs
 # errors greater by the factor TOLERATED, which is also the limit for the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
 # Argument of the Lasso, made once because making it takes a tenth of the Lasso's time.
@@ -348,7 +348,7 @@ def fit_by_base_arm(
 
     The fit of base arm o gives the response of the nodes to an impulse at node o. The response of node i that does not
     pass through other nodes is the edge from o to i. Eq. 5 gives it pointwise; it is projected on the components. The
-    weakest edges on cycles are dropped. The arguments of all functions are those of the joint fit.
+    weakest edges on cycles are dropped. The arguments of all functions come from the joint fit.
 
     Args:
         super_arms: super arms of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.

@@ -44,7 +44,7 @@ class SignalMoments:
         self._sums = (super_arms * powers).sum(axis=1)
 
     def moments(self) -> np.ndarray:
-        """Return empirical moments about the centre by order, ``(q + 1, N)``; those of the centre without data."""
+        """Return empirical moments about the centre by order, ``(q + 1, N)``; 0 or 1 without data."""
         moments = self._sums / np.maximum(self.counts, 1.0)
         moments[0] = 1.0
         return moments

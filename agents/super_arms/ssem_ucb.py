@@ -68,7 +68,7 @@ class SSEMUCB(SuperArmAgent):
         external: ``"max"``, the bound of the least observed base arm, or ``"sum"``, the mean over s (sec. III-C).
         centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means if
             they are affordable: on acyclic systems with up to 2 million points to solve.
-        reach: factor of the width of the numerical derivatives, above 0; towards 0 they are those at the means.
+        reach: factor of the width of the numerical derivatives, above 0; towards 0 they are exact at the means.
         corrected: whether to add the mean remainder of the polynomials, on systems with up to 12,500 super arms; False
             for the paper's polynomials.
 
