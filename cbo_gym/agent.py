@@ -103,7 +103,7 @@ class Agent(ABC):
     task: Task
     rng: np.random.Generator
     history: list[Round]
-    #: History, its length, the index of the best reward, and the best and the last round, as of the last search.
+    #: Result of the last search: the history, its length, the index of the best round, the best and the last round.
     __best_known: tuple[list[Round], int, int, Round, Round] | None = None
 
     def reset(self, task: Task, seed: int) -> None:

@@ -48,7 +48,7 @@ class HiddenGraphError(UnsupportedModeError):
 
 
 class OperationError(CBOGymError, RuntimeError):
-    """Something around cbo-gym failed: a worker process, a cluster, equations that do not settle or overflow."""
+    """An operation failed, such as a call of a worker process, or equations do not settle or overflow."""
 
 
 #: What pip installs: the clone, until ``make release`` writes the name in the index.

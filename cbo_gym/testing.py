@@ -355,14 +355,14 @@ def _close(first: Description, second: Description) -> bool:
 def _check_environments(problem: str | Problem, dynamics: Dynamics, parameters: dict[str, Any], seed: int) -> None:
     subject = f"{dynamics.problem.name} in {dynamics.mode} mode"
     scalars = [CausalBanditEnv(problem, mode=dynamics.mode, **parameters) for _ in range(2)]
-    both = CausalBanditVectorEnv(2, problem, mode=dynamics.mode, **parameters)
-    observations, _ = both.reset(seed=seed)
+    vector = CausalBanditVectorEnv(2, problem, mode=dynamics.mode, **parameters)
+    observations, _ = vector.reset(seed=seed)
     firsts = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
     _require_same_observations(subject, firsts, observations)
     for number in range(3):
         actions = _some_actions(dynamics, 2, seed + number)
         steps = [env.step(action) for env, action in zip(scalars, _split(dynamics, actions, 2), strict=True)]
-        observations, rewards, *_ = both.step(actions)
+        observations, rewards, *_ = vector.step(actions)
         for observation, _, *_ in steps:
             if not scalars[0].observation_space.contains(observation):
                 raise ContractError(f"{subject}: the observation {observation} is outside {dynamics.observation_space}")

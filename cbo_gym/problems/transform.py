@@ -105,7 +105,7 @@ class Transform:
     def system(self, system: System, nodes: Sequence[str]) -> TransformedSystem:
         """Return a system in new names and units, its nodes in the order of ``nodes``, which are old names.
 
-        A bent node, and a node whose noise has no distribution in the new unit, keeps the old distribution.
+        The noise of a bent node, and noise without a distribution in the new unit, keeps its old distribution.
         """
         slopes = {name: unit.slope for name, unit in self.units.items() if not unit.bend}
         noise = {v.name: multiply(v.noise, slopes[v.name]) for v in system.variables if v.name in slopes}

@@ -304,12 +304,12 @@ def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], ord
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     indices = tuple(map(order.index, arguments.values()))
     if list(arguments) != positional[: len(arguments)]:
-        return _Rearranged(function, indices, tuple(arguments))
-    return function if list(arguments.values()) == order else _Rearranged(function, indices)
+        return _ReorderedFunction(function, indices, tuple(arguments))
+    return function if list(arguments.values()) == order else _ReorderedFunction(function, indices)
 
 
 @dataclass(frozen=True)
-class _Rearranged:
+class _ReorderedFunction:
     """A function called with the arguments at ``indices``; it can be pickled if ``function`` can.
 
     If there are ``names``, the arguments are passed by these names; other parameters keep their defaults.

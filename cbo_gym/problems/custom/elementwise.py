@@ -64,16 +64,16 @@ def elementwise(
     columns: dict[str, list[float]] = {}
     for variable in variables:
         causes = [columns[parent] for parent in variable.parents]
-        causes += [_inside(actions[index]) for index in variable.actions]
+        causes += [_points_in(actions[index]) for index in variable.actions]
         causes.append([float(draw) for draw in variable.noise.sample(rng, ROWS)])
         values, works = _try(variable, causes)
         column = [x if np.isfinite(x) else y for x, y in zip(values, STAND_INS, strict=True)]
-        domain = _inside(manipulable[variable.name]) if variable.name in manipulable else column
+        domain = _points_in(manipulable[variable.name]) if variable.name in manipulable else column
         columns[variable.name] = [column[0], *domain[1:]]
         yield variable if works else replace(variable, mechanism=Elementwise(variable.name, variable.mechanism))
 
 
-def _inside(domain: Interval) -> list[float]:
+def _points_in(domain: Interval) -> list[float]:
     domains = Domains([domain])
     return domains.points_to_native(domains.round([[share] for share in SHARES]))[:, 0].tolist()
 

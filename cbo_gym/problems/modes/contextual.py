@@ -94,7 +94,7 @@ class _TransformedPolicy:
     transform: Transform
     known: Contexts
 
-    def _old(self, contexts: Columns) -> Columns:
+    def _old_contexts(self, contexts: Columns) -> Columns:
         return {
             name: self.transform.unit(name).to_old(contexts[self.transform.names[name]]) for name in self.known.names
         }
@@ -102,10 +102,10 @@ class _TransformedPolicy:
     def noise_given(self, contexts: Columns, uniforms: Columns) -> Columns:
         assert self.known.noise_given is not None, "a played problem knows its mechanisms"
         old = {name: uniforms[new] for name, new in self.transform.names.items() if new in uniforms}
-        noise = self.known.noise_given(self._old(contexts), old)
+        noise = self.known.noise_given(self._old_contexts(contexts), old)
         return {self.transform.names[name]: draws for name, draws in noise.items()}
 
     def best_response(self, contexts: Columns) -> Columns:
         assert self.known.best_response is not None
-        response = self.known.best_response(self._old(contexts))
+        response = self.known.best_response(self._old_contexts(contexts))
         return {self.transform.names[name]: self.transform.unit(name).to_new(x) for name, x in response.items()}

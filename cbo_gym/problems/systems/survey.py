@@ -184,7 +184,7 @@ def epidemiology() -> Problem:
 # Linear systems ---------------------------------------------------------------------------------------------
 
 
-def _linear(rows: Mapping[str, tuple[str, float | Distribution]]) -> list[Variable]:
+def _linear_variables(rows: Mapping[str, tuple[str, float | Distribution]]) -> list[Variable]:
     """Return variables from their equations and noise: a distribution, or the standard deviation of a normal one."""
     noise = {name: Normal(0.0, scale) if isinstance(scale, float) else scale for name, (_, scale) in rows.items()}
     return read_equations({name: equation for name, (equation, _) in rows.items()}, noise)
@@ -211,7 +211,7 @@ def ecology() -> Problem:
     domains = {"N": (-2.0, 5.0), "O": (2.0, 4.0), "C": (0.0, 1.0), "T": (2200.0, 2500.0), "D": (1950.0, 2100.0)}
     return hard_problem(
         "SurveyEcology",
-        _linear(rows),
+        _linear_variables(rows),
         domains,
         "A linear model of eleven variables of a coral reef; the reward is its net calcification.",
         SURVEY,
@@ -236,7 +236,7 @@ def protein() -> Problem:
     }
     return hard_problem(
         "SurveyProtein",
-        _linear(rows),
+        _linear_variables(rows),
         {"PKC": (0.5, 106.5), "PKA": (1.45, 4491.5), "Mek": (0.5, 389.5), "Akt": (1.2, 3555.5)},
         "A linear model of eight signalling proteins of a cell; the reward is the negated amount of Erk.",
         SURVEY,

@@ -175,7 +175,7 @@ def wrong_diagram(
     for _ in range(_tries(problem) if is_random else 1):
         diagram = _change(problem, rng, *changes)
         if (reason := _find_flaw(problem, diagram)) is None:
-            return _in_order(problem, diagram)
+            return _sort_nodes(problem, diagram)
         reasons[reason] = None
     raise _NoSuchChangeError(f"no such change of the graph of {problem.name} is valid: {'; '.join(reasons)}")
 
@@ -320,7 +320,7 @@ def _with_nodes(diagram: CausalDiagram, nodes: Sequence[str]) -> CausalDiagram:
     return CausalDiagram(nodes, diagram.directed, diagram.bidirected, allow_cycles=not diagram.is_acyclic)
 
 
-def _in_order(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
+def _sort_nodes(problem: Problem, diagram: CausalDiagram) -> CausalDiagram:
     """Return the diagram with its nodes in a topological order, if it has one, that depends on the diagram alone."""
     names = [name for name in _node_order(problem) if name in diagram.nodes]
     ordered = _with_nodes(diagram, names)

@@ -124,7 +124,7 @@ class Instances:
         units = self.units()
         coordinates = self._coordinates()
         names |= self._parameter_names(coordinates)
-        reward = SAME if self.keeps_reward else self._straight((0.0, 1.0))
+        reward = SAME if self.keeps_reward else self._linear_unit((0.0, 1.0))
         if reward is not SAME:
             units |= dict.fromkeys(self.copies(self.names[-1]), reward)
         return Transform(self.instance, names, units, reward, coordinates)
@@ -147,8 +147,8 @@ class Instances:
         units: dict[str, Unit] = {}
         for name in self.names[:-1]:
             bend = self._bend() if name in self.manipulable and self.may_bend(name) else 0.0
-            straight = self._straight(self.manipulable.get(name, (0.0, 1.0)))
-            unit = replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
+            linear = self._linear_unit(self.manipulable.get(name, (0.0, 1.0)))
+            unit = replace(linear, reflected=bool(self.rng.random() < 0.5), bend=bend)
             units |= dict.fromkeys(self.copies(name), unit)
         return units
 
@@ -156,7 +156,7 @@ class Instances:
         """Return whether the agents' knowledge stays true if a variable that may be set is bent."""
         return False
 
-    def _straight(self, domain: Sequence[float]) -> Unit:
+    def _linear_unit(self, domain: Sequence[float]) -> Unit:
         low, high = domain
         size = float(np.exp(self.rng.uniform(*np.log(SIZES))))
         span = float(f"{size * (high - low):.4g}")
@@ -174,10 +174,10 @@ class Instances:
         return tuple(zip(indices, [*units, *[SAME] * self.kept_coordinates], strict=True))
 
     def _soft_unit(self, domain: Sequence[float]) -> Unit:
-        straight = self._straight(domain)
+        linear = self._linear_unit(domain)
         bends = self.bends_parameters and not (self.priced or self.problem.kernel)
         bend = self._bend() if bends else 0.0
-        return replace(straight, reflected=bool(self.rng.random() < 0.5), bend=bend)
+        return replace(linear, reflected=bool(self.rng.random() < 0.5), bend=bend)
 
     def _parameter_names(self, coordinates: Sequence[tuple[int, Unit]]) -> dict[str, str]:
         letter, first = ("P", 1) if self.problem.action_names else ("a", 0)
