@@ -17,8 +17,8 @@ from cbo_gym.scm.values import FloatOrArray
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
 
-    A new family needs the four methods. The results of the last two must never be too small, because the proof that a
-    cyclic system has exactly one solution uses them.
+    A new family needs the four methods. The bounds ``image`` and ``steepest`` must never be too small, because the
+    proof that a cyclic system has exactly one solution uses them.
     """
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Linear(Component):
         return Linear(factor * self.slope)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
-        return _between(self(low), self(high))
+        return _hull(self(low), self(high))
 
     def steepest(self, low: float, high: float) -> float:
         return abs(self.slope)
@@ -78,7 +78,7 @@ class Polynomial(Component):
 
     def image(self, low: float, high: float) -> tuple[float, float]:
         derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
-        return _between(*self(_with_ends(derivative, low, high)))
+        return _hull(*self(_with_ends(derivative, low, high)))
 
     def steepest(self, low: float, high: float) -> float:
         derivative = np.polynomial.Polynomial([0.0, *self.coefficients]).deriv()
@@ -100,8 +100,8 @@ class Periodic(Component):
 
     def image(self, low: float, high: float) -> tuple[float, float]:
         # Extrema are at odd quarters of the period; any five quarters in a row contain both.
-        turns = np.arange(math.ceil(4.0 * abs(self.frequency) * low), 4.0 * abs(self.frequency) * high)[:5]
-        return _between(*self(np.array([low, high])), *self(turns / (4.0 * abs(self.frequency) or 1.0)))
+        quarters = np.arange(math.ceil(4.0 * abs(self.frequency) * low), 4.0 * abs(self.frequency) * high)[:5]
+        return _hull(*self(np.array([low, high])), *self(quarters / (4.0 * abs(self.frequency) or 1.0)))
 
     def steepest(self, low: float, high: float) -> float:
         return abs(2.0 * math.pi * self.frequency * self.amplitude)
@@ -122,7 +122,7 @@ class Tanh(Component):
         return Tanh(factor * self.amplitude, self.scale, self.shift)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
-        return _between(float(self(low)), float(self(high)))
+        return _hull(float(self(low)), float(self(high)))
 
     def steepest(self, low: float, high: float) -> float:
         ends = self.scale * low + self.shift, self.scale * high + self.shift
@@ -155,12 +155,12 @@ class Sum(Component):
         return add_up(component.steepest(low, high) for component in self.parts)
 
 
-def _between(*values: float) -> tuple[float, float]:
+def _hull(*values: float) -> tuple[float, float]:
     return float(min(values)), float(max(values))
 
 
 def _with_ends(derivative: np.polynomial.Polynomial, low: float, high: float) -> np.ndarray:
-    """Return the ends of an interval and the stationary points inside, given the derivative of a polynomial."""
+    """Return the ends of an interval and, inside it, the roots of the derivative of a polynomial."""
     # The real part of a complex root only adds a point.
-    turns = np.real(derivative.roots())
-    return np.concatenate([[low, high], turns[(low < turns) & (turns < high)]])
+    stationary = np.real(derivative.roots())
+    return np.concatenate([[low, high], stationary[(low < stationary) & (stationary < high)]])

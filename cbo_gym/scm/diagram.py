@@ -78,7 +78,7 @@ class CausalDiagram:
                 ``observed="no"`` (DoWhy's) or ``latent=True``; an edge is bidirected with ``dir="both"`` (DOT's),
                 ``type="bidirected"`` (pgmpy's) or ``bidirected=True``.
             latents: latent nodes.
-            nodes: the observed variables in their order, which include all those of the graph; None for the graph's.
+            nodes: the observed variables in their order, those of the graph and perhaps more; None for the graph's.
             allow_cycles: as for the class.
 
         Raises:
@@ -113,7 +113,7 @@ class CausalDiagram:
 
         Args:
             code: ``digraph { ... }``.
-            nodes: the observed variables in their order, which include all those of the code; None for the code's.
+            nodes: the observed variables in their order, those of the code and perhaps more; None for the code's.
             allow_cycles: as for the class.
 
         Raises:
@@ -437,7 +437,7 @@ class CausalDiagram:
 
 
 def _reach(start: frozenset[str], neighbours: dict[str, set[str]]) -> frozenset[str]:
-    """Return ``start`` and all that is reached from it by steps to neighbours."""
+    """Return ``start`` and all nodes reachable from it along ``neighbours``."""
     reached, pending = set(start), list(start)
     while pending:
         new = neighbours[pending.pop()] - reached

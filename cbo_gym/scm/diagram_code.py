@@ -51,7 +51,7 @@ FOREIGN = {
 }
 EXAMPLES = "DAGitty code, dag { X -> Y }, or DOT code, digraph { X -> Y }"
 BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
-# Keywords, which are quoted where they are names.
+# Keywords; a node with such a name is quoted.
 KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")
 # Keywords of statements about defaults.
 DEFAULTS = ("graph", "node", "edge")
@@ -156,7 +156,7 @@ class _Token(NamedTuple):
 
 
 def _tokens(code: str, index: int, line: int, language: str) -> Iterator[_Token]:
-    """Yield the tokens from an index on; the index is in this line."""
+    """Yield the tokens from an index on, which is in the given line."""
     last = _Token("", "", line)
     while index < len(code):
         circle = CIRCLES.match(code, index) if last.kind in ("word", "quoted") and last.line == line else None

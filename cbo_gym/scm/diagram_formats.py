@@ -31,7 +31,7 @@ def _read_gml(code: str) -> Parts:
     labels = [label for _, label in graph.nodes(data="label") if label is not None]
     if repeated := sorted({label for label in labels if labels.count(label) > 1}):
         raise ArgumentError(f"cannot read GML: several nodes have the labels {repeated}")
-    # Numbers are replaced by the labels.
+    # Labels replace the numbers of the nodes.
     return read_networkx(nx.relabel_nodes(graph, str))
 
 
@@ -75,7 +75,7 @@ FORMATS: dict[str, Callable[[str], Parts]] = {
 
 
 def read_format(code: str) -> Parts | None:
-    """Read code in one of these formats; return None for other code.
+    """Read code in one of the ``FORMATS``; return None for other code.
 
     Raises:
         ArgumentError: if it begins like one of them and cannot be read, or an edge has no known direction.

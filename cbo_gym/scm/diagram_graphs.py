@@ -1,4 +1,4 @@
-"""Causal diagrams as the graph objects of other libraries. None of these is imported: their graphs are networkx's."""
+"""Causal diagrams as the graph objects of other libraries, of which only networkx is imported."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_dowhy(model: Any) -> Parts:
 
 
 def read_any(source: Any) -> Parts:
-    """Read a diagram in any of these forms, a list of pairs, or a string. Raise ArgumentTypeError for other forms."""
+    """Read a string, a list of pairs or a graph of a library. Raise ArgumentTypeError for other forms."""
     if isinstance(source, str):
         return read_code(source)
     if isinstance(source, list | tuple | set | frozenset):

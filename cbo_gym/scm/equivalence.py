@@ -11,7 +11,7 @@ from cbo_gym.scm.diagram import CausalDiagram, Edge
 def markov_equivalents(diagram: CausalDiagram, sinks: Collection[str], max_count: int) -> list[CausalDiagram]:
     """Return acyclic diagrams with an equivalent directed part, in which ``sinks`` have no children.
 
-    They share its skeleton and its unshielded colliders (Verma & Pearl 1990). The search reverses covered edges, whose
+    All share a skeleton and unshielded colliders (Verma & Pearl 1990). The search reverses covered edges, whose
     ends have the same other parents. A sequence of such reversals leads from any of the diagrams to any other, through
     edges that differ between the two (Chickering 1995, Theorem 2); edges into sinks never differ. Bidirected edges are
     kept.

@@ -113,7 +113,7 @@ def trace(function: Composition, names: Sequence[str]) -> Expression:
         names: names of the nodes.
 
     Raises:
-        ArgumentError: if it does anything else: branches on a comparison, loops until a condition holds, or fails.
+        ArgumentError: if the function does anything else: branches on a comparison, loops on a condition, or fails.
     """
     if isinstance(function, Expression):
         return function
@@ -142,14 +142,14 @@ class _Symbol:
         name = {"power": "numpy_power", "remainder": "modulo"}.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or keywords or name not in STEPS:
             raise ArgumentTypeError(f"{name} is not one of {', '.join(STEPS)}")
-        return self.after(name, *inputs)
+        return self.apply(name, *inputs)
 
-    def after(self, name: str, *inputs: Any) -> _Symbol:
+    def apply(self, name: str, *inputs: Any) -> _Symbol:
         return _Symbol(self.steps, (name, *[_index_of(operand, self.steps) for operand in inputs]))
 
     def clip(self, low: Any, high: Any, out: None = None) -> _Symbol:
         """Clip, as ``numpy.clip`` calls it."""
-        return self.after("clip", self, low, high)
+        return self.apply("clip", self, low, high)
 
     def __bool__(self) -> NoReturn:
         raise ArgumentTypeError("it depends on comparisons")
@@ -174,7 +174,7 @@ def _method(name: str, *, swapped: bool = False) -> Callable[..., Any]:
         # An array calls ``__array_ufunc__`` of the other operand.
         if isinstance(inputs[-1], np.ndarray):
             return NotImplemented
-        return inputs[0].after(name, *(inputs[::-1] if swapped else inputs))
+        return inputs[0].apply(name, *(inputs[::-1] if swapped else inputs))
 
     return method
 

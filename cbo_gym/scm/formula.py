@@ -1,4 +1,4 @@
-"""Mechanisms written as Python expressions: only for strings of this package, users' equations are parsed."""
+"""Mechanisms written as Python expressions: ``eval`` is for strings of this package; users' equations are parsed."""
 
 from __future__ import annotations
 

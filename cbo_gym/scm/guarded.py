@@ -1,4 +1,4 @@
-"""Models whose values are finite numbers, or an error that names the variable."""
+"""Models that raise an error naming the variable if a value is not a finite number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GuardedModel(StructuralCausalModel):
     """A StructuralCausalModel of mechanisms that may fail: divide by zero, overflow, take a logarithm of -1.
 
     Every value is checked, latent ones included, which costs about a microsecond a variable. A mechanism may fail where
-    its variable is set.
+    its variable is set, because its value is not used there.
     """
 
     # NumPy's warnings are off, because every value is checked below.
@@ -47,9 +47,9 @@ def _is_finite(value: Floats) -> bool:
 
 def _error_of(name: str, values: Mapping[str, Floats]) -> OperationError:
     """Return the error for a variable, with its value and those of its causes."""
-    own_value = np.asarray(values[name])
-    if own_value.dtype.kind not in "fiub":
-        return not_finite(name, f"gives {own_value.reshape(-1)[0]!r}")
+    array = np.asarray(values[name])
+    if array.dtype.kind not in "fiub":
+        return not_finite(name, f"gives {array.reshape(-1)[0]!r}")
     columns = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
     index = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
     row = {variable: float(column[index]) for variable, column in columns.items()}

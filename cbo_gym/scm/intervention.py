@@ -50,7 +50,7 @@ class Intervention(NamedTuple):
         return np.broadcast_shapes(*[np.shape(entry) for entry in entries])
 
     def broadcast(self, shape: tuple[int, ...]) -> Intervention:
-        """Return the batch with every entry an array of ``shape``, after further axes that it may have."""
+        """Return the batch with every entry broadcast to ``shape``; further leading axes of an entry are kept."""
         return self._map(lambda entry: np.broadcast_to(entry, np.broadcast_shapes(np.shape(entry), shape)))
 
     def rows(self, rows: slice) -> Intervention:

@@ -1,10 +1,10 @@
 """Linear networks with two vectors of weights per node, and the best choice among them, known or uncertain.
 
 The value of node i is ``w_i . (1, values of its causes)`` plus noise of mean zero, where ``w_i`` is one of two vectors.
-The expected value of the last node is linear in every ``w_i``, with the total effect of node i as the factor. So at the
-best choice each node has the vector with the largest expected value of that node if the effect is positive, or the
-smallest if it is negative, given those of its causes: the signs of the effects determine the choice in one pass from
-causes to effects. There are as many passes as patterns of signs. The same holds if a vector may be any in an ellipsoid.
+The expected value of the last node is linear in every ``w_i``, with the total effect of node i as the factor. So the
+best choice gives each node the vector with the largest expected value of that node if its effect is positive, and the
+smallest if it is negative, given the values of its causes. One pass from causes to effects finds the choice for given
+signs of the effects; there is a pass for each pattern of signs. The same holds if each vector may vary in an ellipsoid.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LinearNetwork:
         self.options = list(options)
         self.width = max(map(len, self.causes))
         *upper, self._last = range(len(causes))
-        # Causes of the last node alone: each is tried with both signs in every pass of the others.
+        # Nodes that cause only the last node: every pass over the other nodes tries both signs of each.
         self._ends = [node for node in upper if not any(node in causes_of_node for causes_of_node in causes[:-1])]
         self._inner = [node for node in upper if node not in self._ends]
         self._signs = 1 - 2 * _bits(len(self._inner))
@@ -74,19 +74,19 @@ class LinearNetwork:
         values = np.ones((len(rows), len(self.causes) + 1))
         options = np.zeros((len(rows), len(self.causes)), dtype=int)
         for sign, i in zip(self._signs.T, self._inner, strict=True):
-            middle, spread = self._reach(i, values, weights, ellipsoids)
+            middle, spread = self._mean_and_spread(i, values, weights, ellipsoids)
             reached = sign[:, None] * middle + spread
             options[:, i] = reached.argmax(axis=1)
             values[:, i + 1] = sign * reached[rows, options[:, i]]
         arguments = np.repeat(values[:, None, :], len(self._sides), axis=1)
         sides = np.empty((2, len(rows), len(self._ends)), dtype=int)
         for end, i in enumerate(self._ends):
-            middle, spread = self._reach(i, values, weights, ellipsoids)
+            middle, spread = self._mean_and_spread(i, values, weights, ellipsoids)
             highest, lowest = middle + spread, middle - spread
             sides[:, :, end] = highest.argmax(axis=1), lowest.argmin(axis=1)
             both = np.stack([highest.max(axis=1), lowest.min(axis=1)], axis=1)
             arguments[:, :, i + 1] = both[:, self._sides[:, end]]
-        middle, spread = self._reach(self._last, arguments, weights, ellipsoids)
+        middle, spread = self._mean_and_spread(self._last, arguments, weights, ellipsoids)
         reached = middle + spread
         row, side, option = np.unravel_index(int(reached.argmax()), reached.shape)
         chosen = options[row]
@@ -94,7 +94,7 @@ class LinearNetwork:
         chosen[self._last] = option
         return Choice(chosen, float(reached[row, side, option]))
 
-    def _reach(
+    def _mean_and_spread(
         self, node: int, values: np.ndarray, weights: np.ndarray, ellipsoids: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | float]:
         """Return a node's expected value under each option, ``(..., options)``, and the ellipsoid's half-width."""

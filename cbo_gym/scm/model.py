@@ -105,7 +105,7 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
     try:
         natural = mechanism(*causes)
     except ArithmeticError:
-        # Python's numbers raise this error where NumPy returns inf or nan. The value is not used if all are set.
+        # Python's numbers raise this error where NumPy returns inf or nan. If all are set, the value is not used.
         if not np.all(mask):
             raise
         natural = 0.0
@@ -133,7 +133,7 @@ def mechanism_error(name: str, error: Exception) -> OperationError:
 
 
 def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exception:
-    """Return the error to raise in place of a mechanism's own, with the name of the variable."""
+    """Return an error that names the variable, to raise in place of the mechanism's error."""
     if isinstance(error, CBOGymError):
         return error
     if isinstance(error, ArithmeticError):

@@ -28,11 +28,11 @@ NO_NOISE = Zero()
 TOLERANCE = 1e-12
 # Enough for a contraction at rate 0.98 to meet the tolerance.
 MAX_ITERATIONS = 2_000
-# Samples iterated together: they stay in the processor's cache, and stop when they have settled.
+# Number of samples in a block, which fits the processor's cache and stops when all of them have settled.
 BLOCK = 2**12
 # Probability of the tails of an unbounded noise that the proof of contraction leaves out.
 TAIL = 2.0**-40
-# Rounding allowed at the sides of the box.
+# Rounding error allowed at the ends of the box.
 SLACK = 1e-9
 
 Payoff = Composition
@@ -169,11 +169,11 @@ class SeparableSEM(System):
             ArgumentError: for a hard intervention in a part of a batch, or under which a cyclic system is not proven to
                 be a contraction.
         """
-        solve = self._under(intervention.hard) if intervention.hard else self._straight_line
+        solve = self._solver_under(intervention.hard) if intervention.hard else self._straight_line
         return solve(noise, intervention.soft, intervention.hard)
 
-    def _under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
-        """Return the solver of the system under a hard intervention; the last one is kept."""
+    def _solver_under(self, hard: Mapping[str, tuple[Mask, Floats]]) -> Callable[..., Values]:
+        """Return the solver of the system under a hard intervention; the last solver is cached."""
         if partial_names := [name for name, (mask, _) in hard.items() if mask is not True]:
             raise ArgumentError(
                 f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {partial_names}"
@@ -193,16 +193,16 @@ class SeparableSEM(System):
         names, arguments = self.nodes[:-1], self.arguments
         masked_in, masked_out = arguments["mask"] == "exogenous", arguments["mask"] == "endogenous"
         components, diagram = self._components(cut), self.diagram.mutilate(cut)
-        code, after = StraightLine(self.variables), []
+        code, observations = StraightLine(self.variables), []
         for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
-            mask, let_in = f"soft[{i}] * " if masked_in else "", code.draw(f"b{i + 1}")
-            code.add(f"z{i} = {mask}{let_in}")
+            mask, signal_code = f"soft[{i}] * " if masked_in else "", code.draw(f"b{i + 1}")
+            code.add(f"z{i} = {mask}{signal_code}")
             activation = arguments["activations"][i]
             driven = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
             natural = code.plus_noise(driven, f"noise of {name}")
             code.add(f"g{i} = {f'hard[{code.name(name)}][1]' if name in cut else natural}")
-            after.append(f"z{i} = {mask}({code.plus_noise(let_in, f'error of {signal}')})")
-            after.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
+            observations.append(f"z{i} = {mask}({code.plus_noise(signal_code, f'error of {signal}')})")
+            observations.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
         if diagram.is_acyclic:
             for i in (self.nodes.index(name) for name in diagram.topological_order if name != REWARD):
                 terms = [_term(code, i, j, component) for (effect, j), component in components.items() if effect == i]
@@ -211,10 +211,10 @@ class SeparableSEM(System):
             nodes, forces = (", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg")
             solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(cut)[1]))
             code.add(f"{nodes} = {solve}(({forces}))")
-        code.add(*after)
-        paid = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
-        call = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, paid, strict=True)))})"
-        code.add(f"reward = {' + '.join(paid) if self.payoff == Total(names) else call}")
+        code.add(*observations)
+        payoff_terms = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
+        call = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, payoff_terms, strict=True)))})"
+        code.add(f"reward = {' + '.join(payoff_terms) if self.payoff == Total(names) else call}")
         observed = "soft[{0}] * y{0}" if arguments["feedback"] == "selected" else "y{0}"
         values = {signal: f"z{i}" for i, signal in enumerate(self.exogenous)}
         values |= {name: observed.format(i) for i, name in enumerate(names)}
@@ -284,7 +284,7 @@ class _Functions:
     Attributes:
         causes: the argument of each of the C functions.
         weights: their coefficients in each equation, shape ``(N, C)``.
-        constants: constants to subtract from them, shape ``(C,)``.
+        constants: constants to subtract from the functions, shape ``(C,)``.
     """
 
     def __init__(self, components: Mapping[tuple[int, int], Component], count: int) -> None:
@@ -310,7 +310,7 @@ class _Functions:
     def solver(self, inner: np.ndarray) -> Callable[[list[float]], list[float]]:
         """Compile a function of floats, from ``start`` to the values at the fixed point ``y = start + inner @ values``.
 
-        A sweep uses the values that it has already updated (Gauss-Seidel), which takes no more sweeps.
+        A sweep uses the values that it has already updated (Gauss-Seidel); plain iteration needs no fewer sweeps.
         """
         scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _settling_error}
         pairs = zip(self._scales[:, 0].tolist(), self._shifts[:, 0].tolist(), strict=True)
@@ -398,7 +398,7 @@ class _FixedPoint:
         values = self._solve_floats(driven[self._functions.causes].tolist())
         nodes: list[float] = (driven + self._spread @ values).tolist()
         if not all(low <= node <= high for low, node, high in zip(self._lows, nodes, self._highs, strict=True)):
-            raise _outside()
+            raise _range_error()
         return nodes
 
     def _solve(self, forces: np.ndarray) -> np.ndarray:
@@ -412,11 +412,11 @@ class _FixedPoint:
             raise _settling_error()
         nodes = driven + self._spread @ self._functions(y)
         if not ((self._low <= nodes) & (nodes <= self._high)).all():
-            raise _outside()
+            raise _range_error()
         return nodes
 
 
-def _outside() -> OperationError:
+def _range_error() -> OperationError:
     return OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
 
 

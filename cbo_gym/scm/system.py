@@ -57,8 +57,8 @@ class Structure(ABC):
         reward: name of the reward variable.
         diagram: the causal diagram over the observed variables, latent ones projected out.
         action_dim: number of action coordinates (soft parameters), q.
-        action_nodes: observed variable -> the action coordinates that enter its mechanism, directly or by latent
-            variables alone.
+        action_nodes: observed variable -> the action coordinates that enter its mechanism, directly or only through
+            latent variables.
     """
 
     nodes: tuple[str, ...]
@@ -148,7 +148,7 @@ class System(Structure):
         """Return ``intervention`` if it fits the system and broadcasts to ``batch_shape``.
 
         Raises:
-            ArgumentError: if not, naming the variable or coordinate at fault.
+            ArgumentError: if it does not, naming the variable or coordinate at fault.
         """
         if len(intervention.soft) != self.action_dim:
             raise ArgumentError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")

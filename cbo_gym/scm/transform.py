@@ -97,7 +97,7 @@ def _rename_variable(variable: Variable, name: str, noise: Distribution) -> Vari
 
 
 def _old_value(unit: Unit, value: Floats) -> Floats:
-    """Return a value that is set in the old unit, clipped because mechanisms may fail outside of the interval."""
+    """Convert an intervention's value to the old unit, clipped because mechanisms may fail outside the interval."""
     if unit is SAME:
         return value
     low, high = unit.old

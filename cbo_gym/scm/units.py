@@ -1,4 +1,4 @@
-"""Changes of the unit of a number: scaled, shifted, reflected or gently bent, one to one on the whole line."""
+"""Changes of the unit of a number: scale, shift, reflection and a smooth bend, one-to-one on the real line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Unit:
     Args:
         old: the interval in the old unit.
         new: the interval in the new unit.
-        reflected: whether the lower end becomes the upper one.
+        reflected: whether the lower end of ``old`` becomes the upper end of ``new``.
         bend: size of the bend; 0 for a straight line.
     """
 
@@ -33,7 +33,7 @@ class Unit:
 
     @cached_property
     def slope(self) -> float:
-        """Slope of a straight map; negative if it is reflected."""
+        """Slope of a straight map; negative if the map is reflected."""
         size = (self.new[1] - self.new[0]) / (self.old[1] - self.old[0])
         return -size if self.reflected else size
 
@@ -52,7 +52,9 @@ class Unit:
             return self.slope * value + self.origin
         low, high = self._ends
         share = 2.0 * (value - self.old[0]) / (self.old[1] - self.old[0]) - 1.0
-        return self._at_share((np.sinh(np.arcsinh(share) + self.bend) - low) / (high - low), self.new)
+        share = (np.sinh(np.arcsinh(share) + self.bend) - low) / (high - low)
+        share = 1.0 - share if self.reflected else share
+        return self.new[0] + (self.new[1] - self.new[0]) * share
 
     def to_old(self, value: Number) -> Number:
         """Return the value in the old unit."""
@@ -63,10 +65,6 @@ class Unit:
         share = 1.0 - share if self.reflected else share
         unbent = np.sinh(np.arcsinh(low + (high - low) * share) - self.bend)
         return self.old[0] + (self.old[1] - self.old[0]) * 0.5 * (unbent + 1.0)
-
-    def _at_share(self, share: Number, interval: Interval) -> Number:
-        share = 1.0 - share if self.reflected else share
-        return interval[0] + (interval[1] - interval[0]) * share
 
 
 SAME = Unit((0.0, 1.0), (0.0, 1.0))

@@ -1,4 +1,4 @@
-"""Sets of variables to intervene on, and contexts to observe before, that suffice for every SCM on a diagram."""
+"""Sets of variables to intervene on, and contexts to observe first, that suffice for every SCM on a diagram."""
 
 from cbo_gym.scm.scopes.intervention_sets import (
     confounded_territory,

@@ -1,4 +1,4 @@
-"""Which variables to intervene on without contexts (Lee & Bareinboim 2018, 2019).
+"""Minimal and possibly-optimal intervention sets, without contexts (Lee & Bareinboim 2018, 2019).
 
 Sets of variables are frozensets of names. All results hold for every SCM that a diagram allows; nothing is estimated.
 """
@@ -15,8 +15,8 @@ def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], con
     """Return whether each target has a directed path to the reward that avoids the others.
 
     That is, the targets are a subset of An(Y) in the diagram under do(targets), so that leaving one out can change the
-    reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). With ``constrained`` nodes it is An(Y and these), so
-    that leaving one out can change the reward or a constrained node (Aglietti et al. 2023, sec. 3.1).
+    reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). With ``constrained`` nodes C it is An(Y, C), so that
+    leaving one out can change the reward or a constrained node (Aglietti et al. 2023, sec. 3.1).
     """
     return targets <= diagram.mutilate(targets).ancestors([reward, *constrained])
 
@@ -24,10 +24,10 @@ def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], con
 def minimal_among(
     diagram: CausalDiagram, reward: str, targets: Iterable[frozenset[str]], constrained: Iterable[str] = ()
 ) -> list[frozenset[str]]:
-    """Return the sets without those that have the effect of a smaller one among them, or of an earlier one.
+    """Drop each set that has the same effect as a smaller or an earlier set of the list.
 
-    A set has the effect of its variables that are minimal, see :func:`is_minimal`; these may not be offered by
-    themselves.
+    A set has the same effect as its variables with a path to an outcome that avoids the others, see :func:`is_minimal`;
+    the set of these variables need not be in the list.
     """
     offered, outcomes = list(targets), [reward, *constrained]
     reduced = {target: target & diagram.mutilate(target).ancestors(outcomes) for target in offered}

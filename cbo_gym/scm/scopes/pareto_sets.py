@@ -1,8 +1,8 @@
-"""Which variables to intervene on with several objectives: sets that can be Pareto-optimal.
+"""Intervention sets that can be Pareto-optimal for several objectives.
 
 **Pareto** sets can have a vector E[Y1, ..., Ym | do] that no other minimal set equals or dominates. **Supported** sets
 can maximise a weighted sum of the objectives, so that they reach the part of the front on its convex hull; Bhatija et
-al. (2025) take these for all. There are more Pareto sets: observing averages over the values of a variable X, and a
+al. (2025) consider only these. There are more Pareto sets: observing averages over the values of a variable X, and a
 mean of vectors may be dominated by none. With Y1 = X and Y2 = 1 - X for a coin X, observing gives (1/2, 1/2), which
 neither (0, 1) nor (1, 0) dominates. Variables can be set to every value that they take naturally.
 """
@@ -27,9 +27,9 @@ def pareto_sets(
     """Return the sets that in some SCM on the diagram have a vector which no other minimal set equals or dominates.
 
     A minimal set W is excluded if it leaves variables alone that should be set in every SCM. In the diagram under do(W)
-    let the *own* variables of Y_i be those that can be set and reach Y_i and no other objective. Setting their
+    let the *exclusive* variables of Y_i be those that can be set and reach Y_i and no other objective. Setting their
     interventional border changes only Y_i, which it makes no worse (Lee & Bareinboim 2018, Theorem 4, with all other
-    variables projected out). W remains if and only if, for each objective, the border among its own variables is empty.
+    variables projected out). W remains if and only if each objective's border among its exclusive variables is empty.
     No theorem says that each remaining set is needed, but numerical searches gave an SCM for each, on all diagrams
     of four variables.
 
@@ -70,10 +70,10 @@ def _leaves_out(
     """Return whether a set leaves variables alone that should be set in every SCM."""
     # Variables that are set are constants and confound nothing.
     remaining = diagram.mutilate(chosen).subgraph(set(diagram.nodes) - chosen)
-    above = {name: remaining.ancestors([name]) for name in objectives}
+    ancestors = {name: remaining.ancestors([name]) for name in objectives}
     for name in objectives:
-        exclusive = ((allowed - chosen) & above[name]).difference(
-            *(above[other] for other in objectives if other != name)
+        exclusive = ((allowed - chosen) & ancestors[name]).difference(
+            *(ancestors[other] for other in objectives if other != name)
         )
         others = set(remaining.nodes) - exclusive - {name}
         if exclusive and interventional_border(remaining.latent_projection(others), name):

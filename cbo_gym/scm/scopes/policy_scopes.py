@@ -261,9 +261,9 @@ def _takeovers(
         current, policies = diagram, {}
         for index, name in reversed(list(enumerate(remaining))):
             allowed = usable.union(remaining[:index]) - current.descendants([name])
-            quiet = current.without_effects([name])
-            contexts = allowed & quiet.ancestors([name, reward])
-            if not quiet.m_separated([name], [reward], contexts):
+            cut = current.without_effects([name])
+            contexts = allowed & cut.ancestors([name, reward])
+            if not cut.m_separated([name], [reward], contexts):
                 remaining.remove(name)
                 break
             policies[name] = contexts
