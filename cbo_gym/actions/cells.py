@@ -21,7 +21,7 @@ MAX_POINTS = 10_000
 MAX_PARTS = 100
 # Candidates for the generating vector of a lattice.
 MULTIPLIERS = 256
-# Weight of each coordinate; with 1, interactions of all coordinates at once would decide on small lattices.
+# Weight of each coordinate; with 1, the highest-order interactions would dominate on small lattices.
 WEIGHT = 0.3
 
 

@@ -42,7 +42,7 @@ class Codec(ABC):
             values.
         dim: number of coordinates of a point in [0, 1]^dim.
         choices: names of the sets of variables from which an action chooses; empty without such a choice.
-        choice_name: name of the choice among the native values of an action; empty if the names of the values tell it.
+        choice_name: name of the choice among the native values of an action; empty if the names of the values show it.
     """
 
     choice_name: ClassVar[str] = ""
@@ -104,11 +104,11 @@ class Codec(ABC):
         return self.domains.scales[self.domains.names.index(name)].to_unit(self.domains.number(name, native))
 
     def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
-        """Return the limits of actions that have fixed values, for :attr:`limits`.
+        """Return limits with fixed values, which the caller may assign to :attr:`limits`.
 
         Args:
             fixed: name -> native value, or the label of a category.
-            required: names that actions set, besides these.
+            required: names that actions must set as well.
 
         Raises:
             ArgumentError: if no action, or none within the limits, has these values.
@@ -141,7 +141,7 @@ class Codec(ABC):
         return "sets of variables", self.choices
 
     def to_whole(self, action: Action) -> Action:
-        """Return the action of the kind that agents recommend with the values of another one; usually this one."""
+        """Return the action that an agent recommends for the values of ``action``; usually ``action`` itself."""
         return action
 
     def to_numbers(self, action: Action) -> list[float]:
@@ -307,7 +307,7 @@ class CellCodec(Codec):
 class ChoiceCodec(Codec):
     """A choice of a set of variables and their values; recorded by name, in native units.
 
-    A point has one score for each set, the highest of which is chosen, and then the values.
+    A point is a score for each set, then the values; the set with the highest score is chosen.
 
     Args:
         key: the action's key for the set: ``"target"`` or ``"scope"``.
@@ -376,7 +376,7 @@ class ChoiceCodec(Codec):
                 f"{sorted(values)} is not one of the study's sets: {', '.join(self.choices)}; list it among the "
                 "targets when you create the study"
             )
-        # If several scopes set the same variables, the suggested one was done.
+        # If several scopes set the same variables, the round followed the suggested scope.
         index = self.sets.index(chosen) if suggested is None else int(suggested[self.key])
         if self.sets[index] != chosen:
             index = self.sets.index(chosen)
@@ -425,9 +425,9 @@ class ChoiceCodec(Codec):
 
 
 class PurchaseCodec(ChoiceCodec):
-    """A choice of a node and its inputs; the record has the node's name by the key, and the native inputs by name.
+    """A choice of a node and its inputs; the record has the node under the key, and the native inputs by name.
 
-    Native values have the node's name by ``choice_name``, by default the last choice.
+    Native values have the node under ``choice_name``; it may be missing and is then the last choice.
     """
 
     choice_name = "measure"
@@ -482,7 +482,7 @@ class PurchaseCodec(ChoiceCodec):
 
 
 class ArmCodec(Codec):
-    """One of a list of interventions, by its index; a point is a share of the list. Recorded by name, in native units.
+    """One of a list of interventions, by its index; a point is a share of the list's length. Recorded in native units.
 
     Args:
         arms: the interventions, variable -> native value.

@@ -23,7 +23,7 @@ class Costs:
 
     A round in which an action sets or changes some items costs
 
-    base + observed nodes + (price of the set of items, or else sum of their own) + sum of per_unit |value - reference|.
+    base + observed nodes + (price of the set of items, or else of each item) + sum of per_unit |value - reference|.
 
     Items are the variables that an action sets, or its soft parameters or base arms. Items without a price are free.
 
@@ -97,7 +97,7 @@ class Costs:
     def fixed_cost(self, items: Collection[str]) -> float:
         """Return the cost of setting or changing these items, without prices per unit."""
         price_of_set = self.sets.get(frozenset(items)) if items else None
-        return self.constant + float(self._one_by_one(items) if price_of_set is None else price_of_set)
+        return self.constant + float(self._sum_of_prices(items) if price_of_set is None else price_of_set)
 
     def of(self, changed: Changed) -> Any:
         """Return the cost of rounds: an array or tensor of their shape, or a number if it is the same in all.
@@ -112,10 +112,10 @@ class Costs:
             total = total + mask * (price + unit * abs(value - reference) if unit else price)
         for items, price in self.sets.items():
             if items <= changed.keys():
-                total = total + _exactly(items, changed) * (price - self._one_by_one(items))
+                total = total + _exactly(items, changed) * (price - self._sum_of_prices(items))
         return total
 
-    def _one_by_one(self, items: Collection[str]) -> Any:
+    def _sum_of_prices(self, items: Collection[str]) -> Any:
         # Sorted, because the order of a set differs between processes.
         return add_up(self.variables.get(name, 0.0) for name in sorted(items))
 
@@ -136,7 +136,7 @@ class Costs:
 
 
 def _exactly(items: frozenset[str], changed: Changed) -> Any:
-    """Return where these items are changed and no others."""
+    """Return the mask of the rounds in which exactly these items are changed."""
     equal: Any = True
     for name, (mask, _) in changed.items():
         equal = equal & (mask if name in items else mask ^ True)

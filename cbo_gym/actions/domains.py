@@ -17,7 +17,7 @@ from cbo_gym.actions.spaces import GridBox
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm.values import Interval, Number
 
-# Distance from a level, in steps, of numbers that are taken as the level itself.
+# Largest distance, in steps, at which a number counts as a level.
 ON_LEVEL = 1e-9
 # Numbers on a logarithmic scale are clipped at this share of the lower end.
 LEAST_SHARE = 1e-6
@@ -104,7 +104,7 @@ class Kind(tuple[float, float]):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and tuple.__eq__(self, other) and vars(self) == vars(other)
 
-    # A tuple has its own.
+    # ``tuple`` defines ``__ne__`` itself.
     def __ne__(self, other: object) -> bool:
         return not self == other
 
@@ -178,12 +178,12 @@ class Range(Kind):
 
     @property
     def is_linear(self) -> bool:
-        """Whether it allows all numbers, on a linear scale."""
+        """Whether the range allows all numbers, on a linear scale."""
         return self.step is None and self.scale == "linear"
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says no more than a pair ``(low, high)`` does."""
+        """Whether the range says no more than a pair ``(low, high)``."""
         return self.is_linear and self.digits is None
 
     def round(self, number: float) -> list[float]:
@@ -389,7 +389,7 @@ def _ends(name: str, low: object, high: object) -> tuple[float, float]:
 
 
 def _snap(steps: Number) -> Number:
-    """Return numbers of steps, whole where they are close to it; the arithmetic suits floats, arrays and tensors."""
+    """Round numbers of steps that are almost whole; the arithmetic suits floats, arrays and tensors."""
     nearest = (steps + 0.5) - (steps + 0.5) % 1.0
     off = steps - nearest
     return nearest + off * (abs(off) > ON_LEVEL)
@@ -543,7 +543,7 @@ def _scale(domain: Interval) -> Scale | Kind:
 
 
 def _plain(domain: Interval) -> Interval:
-    """Return a domain, as a pair of numbers if it is no more."""
+    """Return a domain; reduce a :class:`Range` that says no more than a pair to the pair."""
     if isinstance(domain, Kind) and not (isinstance(domain, Range) and domain.is_plain):
         return domain
     low, high = domain

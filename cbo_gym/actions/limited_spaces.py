@@ -1,4 +1,4 @@
-"""Action spaces of actions within limits."""
+"""Action spaces whose actions keep limits."""
 
 from __future__ import annotations
 

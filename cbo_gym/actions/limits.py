@@ -1,4 +1,4 @@
-"""Limits among the values that one action sets: linear inequalities and equalities, and cardinalities.
+"""Limits on the values that one action sets: linear inequalities and equalities, and cardinalities.
 
 ``"feed1 + feed2 <= 5"``, ``"t1 <= t2"``, ``"1 <= a + b <= 3"``, ``"a + b + c == 1"`` and ``"at most 2 of a, b, c"``
 hold for the setting itself, exactly, unlike constraints, which hold for expected values. Names are those of the
@@ -22,7 +22,7 @@ from cbo_gym.actions.domains import Domains
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 MAX_LIMITS = 100
-# Characters of a limit.
+# Largest number of characters of a limit.
 MAX_LENGTH = 1000
 MAX_NUMBER = 1e100
 # Distance from a limit up to which a point counts as inside, in units of the widths of the bounds.
@@ -31,7 +31,7 @@ TOLERANCE = 1e-9
 MARGIN = 1e-12
 # Smallest radius of the inscribed ball of a set that counts as having a volume, in units of the widths of the bounds.
 LEAST_RADIUS = 1e-6
-# Number of points between a point and the centre that are tried where coordinates have levels.
+# Number of points to try on the line from a point to the centre if coordinates have levels.
 ROUNDED = 65
 # Number of steps of hit-and-run sampling, and further ones for each coordinate.
 STEPS, STEPS_PER_COORDINATE = 20, 10
@@ -122,14 +122,14 @@ def _require_known(name: str, names: Collection[str]) -> None:
 
 
 def _read_relation(statement: str, names: Collection[str]) -> Iterable[LinearLimit]:
-    spelled, known = _spell(statement, names)
+    spelled, by_identifier = _spell(statement, names)
     try:
         relation = ast.parse(spelled, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         relation = ast.Constant(None)
     if not isinstance(relation, ast.Compare):
         raise _LimitError(f"write it as {FORMS}")
-    sides = [_sum_of(side, known, names) for side in (relation.left, *relation.comparators)]
+    sides = [_sum_of(side, by_identifier, names) for side in (relation.left, *relation.comparators)]
     for sign, left, right in zip(relation.ops, sides, sides[1:], strict=False):
         difference = _add(left, right, -1.0)
         bound = -difference.pop("", 0.0)
@@ -160,7 +160,7 @@ def _spell(statement: str, names: Collection[str]) -> tuple[str, dict[str, str]]
     return re.sub(r"(?<![<>=!])=(?!=)", "==", spelled).strip(), {spelt: name for name, spelt in identifiers.items()}
 
 
-def _sum_of(node: ast.expr, known: Mapping[str, str], names: Collection[str]) -> dict[str, float]:
+def _sum_of(node: ast.expr, by_identifier: Mapping[str, str], names: Collection[str]) -> dict[str, float]:
     """Return name -> coefficient, and the constant under the empty name."""
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
@@ -168,18 +168,18 @@ def _sum_of(node: ast.expr, known: Mapping[str, str], names: Collection[str]) ->
                 raise _LimitError(f"numbers must be at most {MAX_NUMBER:g}; choose a larger unit")
             return {"": float(number)}
         case ast.Name(identifier):
-            if identifier not in known:
+            if identifier not in by_identifier:
                 _require_known(identifier, names)
-            return {known[identifier]: 1.0}
+            return {by_identifier[identifier]: 1.0}
         case ast.UnaryOp(ast.USub(), operand):
-            return _add({}, _sum_of(operand, known, names), -1.0)
+            return _add({}, _sum_of(operand, by_identifier, names), -1.0)
         case ast.UnaryOp(ast.UAdd(), operand):
-            return _sum_of(operand, known, names)
+            return _sum_of(operand, by_identifier, names)
         case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
-            first, other = _sum_of(left, known, names), _sum_of(right, known, names)
+            first, other = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
             return _add(first, other, 1.0 if isinstance(sign, ast.Add) else -1.0)
         case ast.BinOp(left, ast.Mult() | ast.Div() as sign, right):
-            first, other = _sum_of(left, known, names), _sum_of(right, known, names)
+            first, other = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
             if isinstance(sign, ast.Mult) and set(other) != {""}:
                 first, other = other, first
             if set(other) == {""} and (isinstance(sign, ast.Mult) or other[""]):
@@ -195,7 +195,7 @@ def _add(left: Mapping[str, float], right: Mapping[str, float], factor: float) -
 
 
 class Ball(NamedTuple):
-    """The largest ball inside a polytope, within the equalities."""
+    """The largest ball inside a polytope, in the subspace of its equalities."""
 
     centre: np.ndarray
     radius: float
@@ -204,7 +204,7 @@ class Ball(NamedTuple):
 class Polytope:
     """The points of a unit box that meet linear limits. Coordinates may have levels.
 
-    Functions of points take NumPy arrays, or tensors if ``xp`` is torch; those are differentiable almost everywhere.
+    Functions of points take NumPy arrays, or tensors if ``xp`` is torch; they are differentiable almost everywhere.
     A *share* is a native value as a share of the width of its bounds; with a linear scale it is the coordinate itself.
 
     Args:
@@ -281,11 +281,11 @@ class Polytope:
         return (np.abs(steps - np.rint(steps)) <= TOLERANCE * np.maximum(self._levels, 1.0)).all(axis=-1)
 
     def repair(self, points: Any, xp: Any = np) -> Any:
-        """Return points inside, ``(..., d)`` each: a point outside is moved towards the centre until it is inside."""
+        """Move each of the points ``(..., d)`` that is outside towards the centre until it is inside."""
         centre, inverse, equal, value = (
             _like(points, xp, array) for array in (self._inner.centre, self._inverse, self._equal, self._value)
         )
-        # Without rows whose sums follow from the equalities.
+        # Leave out rows whose sums follow from the equalities.
         rows, bound = (_like(points, xp, array[self._varies]) for array in (self._rows, self._bound))
         margin = _like(points, xp, np.where(np.arange(len(self._rows)) < 2 * self.dim, 0.0, MARGIN)[self._varies])
         given = self._shares(points, xp)
@@ -298,9 +298,9 @@ class Polytope:
         fraction = xp.amax(fraction, -1)[..., None] if len(rows) else 0.0
         moved = (shares + fraction * (centre - shares)).clip(0.0, 1.0)
         if (self._levels > 0).any():
-            moved = self._rounded(moved, centre, xp)
+            moved = self._round_inside(moved, centre, xp)
         if xp is np:
-            # Without rounding errors; tensors need the derivative of the projection.
+            # Keep points inside without rounding errors; tensors need the derivative of the projection.
             on_equalities = (np.abs(given @ equal.T - value) <= MARGIN).all(-1)
             is_inside = on_equalities & (excess <= 0.0).all(-1) & self._on_levels(given)
             moved = np.where(is_inside[..., None], given, moved)
@@ -316,21 +316,21 @@ class Polytope:
         assert self.ball is not None, "an empty set has no points"
         return self.ball
 
-    def _rounded(self, shares: Any, centre: Any, xp: Any) -> Any:
-        """Return points on levels: the first one inside, on the line from each point to the centre."""
+    def _round_inside(self, shares: Any, centre: Any, xp: Any) -> Any:
+        """Round to levels: return the first point inside on the line from each point to the centre."""
         numbers = shares if xp is np else shares.detach().cpu().numpy()
         step_sizes = np.ones(numbers.shape[:-1])
-        found = np.zeros(numbers.shape[:-1], dtype=bool)
+        is_done = np.zeros(numbers.shape[:-1], dtype=bool)
         for step in np.linspace(0.0, 1.0, ROUNDED):
-            if found.all():
+            if is_done.all():
                 break
-            inside = self._holds(self._solve(numbers + step * (self._inner.centre - numbers), np))
-            step_sizes[inside & ~found] = step
-            found |= inside
+            inside = self._is_inside(self._solve(numbers + step * (self._inner.centre - numbers), np))
+            step_sizes[inside & ~is_done] = step
+            is_done |= inside
         steps = _like(shares, xp, step_sizes)[..., None]
         return self._solve(shares + steps * (centre - shares), xp)
 
-    def _holds(self, shares: np.ndarray) -> np.ndarray:
+    def _is_inside(self, shares: np.ndarray) -> np.ndarray:
         inside = (shares @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1)
         return inside & self._on_levels(shares)
 
@@ -355,13 +355,13 @@ class Polytope:
         # Equalities may leave a single point.
         if self._inner.radius >= LEAST_RADIUS and basis.shape[1]:
             for _ in range(STEPS + STEPS_PER_COORDINATE * basis.shape[1]):
-                ways = rng.standard_normal((count, basis.shape[1])) @ basis.T
-                speed, room = ways @ self._rows.T, (self._bound - shares @ self._rows.T).clip(0.0)
+                directions = rng.standard_normal((count, basis.shape[1])) @ basis.T
+                rates, slack = directions @ self._rows.T, (self._bound - shares @ self._rows.T).clip(0.0)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    ends = room / speed
-                ahead = np.where(speed > MARGIN, ends, np.inf).min(axis=1)
-                behind = np.where(speed < -MARGIN, ends, -np.inf).max(axis=1)
-                shares = shares + (behind + rng.random(count) * (ahead - behind))[:, None] * ways
+                    ends = slack / rates
+                ahead = np.where(rates > MARGIN, ends, np.inf).min(axis=1)
+                behind = np.where(rates < -MARGIN, ends, -np.inf).max(axis=1)
+                shares = shares + (behind + rng.random(count) * (ahead - behind))[:, None] * directions
         return self.repair(self._points(shares.clip(0.0, 1.0), None, shares, np))
 
     def _shares(self, points: Any, xp: Any) -> Any:
@@ -445,19 +445,18 @@ class Limits:
     an action sets. The others have no effect if variables are set; if the action is the vector of all parameters, they
     are at null.
 
-    A limit on variables that an action leaves to the system counts them with their most favourable values within their
-    bounds.
+    If an action leaves a variable to the system, a limit counts it with its most favourable value within its bounds.
 
     Args:
         statements: the limits, see :func:`read_limits`.
         domains: names and native units of the coordinates.
-        null: the coordinates of parameters that are not changed, from which "at most" counts; None if actions set
-            variables, of which it counts those that are set.
+        null: coordinates of unchanged parameters; "at most" counts the others. None if actions set variables; "at
+            most" then counts the variables that are set.
         fixed: name -> coordinate that every action has.
-        required: names that every action sets, besides these.
+        required: further names that every action sets.
 
     Raises:
-        ArgumentError: for a limit that cannot be read, or limits that no setting, or only one, can meet, naming these.
+        ArgumentError: for a limit that cannot be read, or limits that at most one setting meets, naming them.
     """
 
     def __init__(
@@ -488,7 +487,7 @@ class Limits:
         self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
         self._polytopes: dict[tuple[bool, ...], Polytope | None] = {}
         self._permitted: dict[tuple[bool, ...], bool] = {}
-        self._usual = self._first_members()
+        self._default_members = self._first_members()
 
     @property
     def _key(self) -> tuple[Any, ...]:
@@ -507,7 +506,7 @@ class Limits:
         """Return these limits with fixed coordinates, and names that must be set.
 
         Raises:
-            ArgumentError: if they leave no room.
+            ArgumentError: if no setting meets them.
         """
         return Limits(self.statements, self.domains, self.null, fixed=fixed, required=required)
 
@@ -523,9 +522,9 @@ class Limits:
         key = tuple(members.tolist())
         if key not in self._permitted:
             chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
-            held = self.members_of([name for name in self.domains.names if self._is_fixed_off_null(name)])
+            off_null = self.members_of([name for name in self.domains.names if self._is_fixed_off_null(name)])
             self._permitted[key] = (
-                self._within_counts(chosen) and bool(members[held].all()) and self.polytope(members) is not None
+                self._within_counts(chosen) and bool(members[off_null].all()) and self.polytope(members) is not None
             )
         return self._permitted[key]
 
@@ -544,14 +543,14 @@ class Limits:
         return all(len(set(limit.names) & set(names)) <= limit.count for limit in self._cardinalities)
 
     def _first_members(self) -> np.ndarray:
-        """Return coordinates that an action may set, as many as possible; refuse limits that allow none."""
+        """Return coordinates that an action may set, as many as possible; raise ArgumentError if there are none."""
         count = len(self.domains)
         if self.null is None or not self._cardinalities:
             everything = np.ones(count, dtype=bool)
             # With fixed values some sets of variables may have a setting and others none, so each is checked when it is
             # used.
             if self.null is not None or not self.fixed:
-                self._require_room(everything)
+                self._require_settings(everything)
             return everything
         changed = [name for name in self.domains.names if self._is_fixed_off_null(name)]
         for limit in self._cardinalities:
@@ -570,14 +569,14 @@ class Limits:
             "one of them"
         )
 
-    def _require_room(self, members: np.ndarray) -> None:
+    def _require_settings(self, members: np.ndarray) -> None:
         """Raise ArgumentError if no setting meets the limits, naming as few limits as possible."""
-        if self._has_room(self.polytope(members)):
+        if self._has_settings(self.polytope(members)):
             return
         conflicting = list(self._linear)
         for limit in self._linear:
             fewer = [other for other in conflicting if other is not limit]
-            if not self._has_room(self._polytope(members, fewer)):
+            if not self._has_settings(self._polytope(members, fewer)):
                 conflicting = fewer
         names = dict.fromkeys(name for limit in conflicting for name in limit.coefficients)
         domains = dict(
@@ -594,7 +593,7 @@ class Limits:
             f"{', '.join(bounds)}; a study needs more than one possible setting"
         )
 
-    def _has_room(self, polytope: Polytope | None) -> bool:
+    def _has_settings(self, polytope: Polytope | None) -> bool:
         """Return whether more than one setting is left, or one if values are fixed."""
         return polytope is not None and (bool(self.fixed) or not polytope.is_point)
 
@@ -665,7 +664,7 @@ class Limits:
         chosen = np.array([self._allowed_members(distance) for distance in distances], dtype=bool)
         for row, members in enumerate(chosen):
             if self.polytope(members) is None:
-                chosen[row] = self._usual
+                chosen[row] = self._default_members
         return chosen.reshape(points.shape)
 
     def draw_members(self, rng: np.random.Generator) -> np.ndarray:
@@ -674,7 +673,7 @@ class Limits:
             members = self._allowed_members(rng.random(len(self.domains)))
             if self.polytope(members) is not None:
                 return members
-        return self._usual
+        return self._default_members
 
     # Points ---------------------------------------------------------------------------------------------
 
@@ -691,10 +690,10 @@ class Limits:
     def sample_each(self, members: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return about uniform values of the members of each row ``(n, q)``, see :meth:`sample`."""
         points = np.empty(members.shape)
-        kinds, kind_of = np.unique(members, axis=0, return_inverse=True)
-        for number, kind in enumerate(kinds):
-            rows = np.flatnonzero(kind_of.reshape(-1) == number)
-            points[rows] = self.sample(kind, len(rows), rng)
+        patterns, pattern_of = np.unique(members, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            rows = np.flatnonzero(pattern_of.reshape(-1) == number)
+            points[rows] = self.sample(pattern, len(rows), rng)
         return points
 
     def repair(self, points: Any, members: Any, xp: Any = np) -> Any:
@@ -711,17 +710,17 @@ class Limits:
                     for index in np.flatnonzero(self._is_fixed).tolist()}  # fmt: skip
             flat = _replace(flat, held, xp)
         known = are_set if xp is np else are_set.detach().cpu().numpy()
-        kinds, kind_of = np.unique(known, axis=0, return_inverse=True)
-        for number, kind in enumerate(kinds):
-            columns = np.flatnonzero(kind & ~self._is_fixed)
-            polytope = self.polytope(kind)
+        patterns, pattern_of = np.unique(known, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            columns = np.flatnonzero(pattern & ~self._is_fixed)
+            polytope = self.polytope(pattern)
             if polytope is None or not len(columns):
                 continue
             repaired = polytope.repair(flat[:, columns], xp)
             inside = {column: repaired[:, position] for position, column in enumerate(columns.tolist())}
-            is_kind = (kind_of.reshape(-1) == number)[:, None]
+            has_pattern = (pattern_of.reshape(-1) == number)[:, None]
             flat = xp.where(
-                is_kind if xp is np else xp.as_tensor(is_kind).to(flat.device), _replace(flat, inside, xp), flat
+                has_pattern if xp is np else xp.as_tensor(has_pattern).to(flat.device), _replace(flat, inside, xp), flat
             )
         return flat.reshape(points.shape)
 
@@ -736,12 +735,12 @@ class Limits:
         are_set = np.ones(flat.shape, dtype=bool) if members is None else members.reshape(flat.shape)
         shares = self._shares(flat)
         inside = (np.abs(flat - self._held) <= TOLERANCE)[:, self._is_fixed].all(axis=1)
-        for kind in np.unique(are_set, axis=0):
-            is_kind = (are_set == kind).all(axis=1)
+        for pattern in np.unique(are_set, axis=0):
+            has_pattern = (are_set == pattern).all(axis=1)
             for limit in self._linear:
-                row, low, high = self._row(limit, kind)
-                total, slack = shares[is_kind] @ row, TOLERANCE * float(np.linalg.norm(row))
-                inside[is_kind] &= (low - slack <= total) & (total <= high + slack)
+                row, low, high = self._row(limit, pattern)
+                total, slack = shares[has_pattern] @ row, TOLERANCE * float(np.linalg.norm(row))
+                inside[has_pattern] &= (low - slack <= total) & (total <= high + slack)
         for cardinality in self._cardinalities if self.null is not None else ():
             columns = [self.domains.names.index(name) for name in cardinality.names]
             changed = flat[:, columns] != np.array(self.null)[columns]

@@ -23,7 +23,7 @@ MAX_LISTED = 20
 
 
 class Parametrised:
-    """Base class; ``parameters`` are all arguments of the constructor but ``seed`` and ``batch``."""
+    """Base class of spaces; ``parameters`` are the constructor's arguments except ``seed`` and ``batch``."""
 
     parameters: tuple[Any, ...]
 
@@ -114,7 +114,7 @@ class GridBox(Parametrised, spaces.Box):
         self.dim = dim
         self.parameters = dim, self.levels
         self._counts = [None if number is None else number - 1 for number in self.levels]
-        # 1 for coordinates that may have any value.
+        # Number of steps between levels; 1 for coordinates that may have any value.
         self._steps = np.array([count or 1 for count in self._counts])
         self._is_free = np.array([count is None for count in self._counts])
         super().__init__(0.0, 1.0, (dim,) if batch is None else (batch, dim), np.float64, seed=seed)
