@@ -1,7 +1,7 @@
 """Feedback modes: the meaning of actions and observations. One folder per mode, named after it.
 
-The folder of a mode has an interface, from which a study is made; dynamics, which an environment plays; and, where the
-expected rewards of the mode are its own, an oracle. Its ``__init__.py`` names them ``INTERFACE``, ``DYNAMICS`` and
+The folder of a mode has an interface, from which a study is made; dynamics, which an environment plays; and an oracle,
+unless the shared oracle gives its expected rewards. Its ``__init__.py`` names them ``INTERFACE``, ``DYNAMICS`` and
 ``ORACLE``.
 """
 
@@ -66,32 +66,33 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     """
     dynamics_class: type[Dynamics] = classes_of(mode).DYNAMICS
     instance = parameters.pop(INSTANCE_KEYWORD, 0)
-    of_graph = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
-    of_outcomes = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
+    graph_arguments = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
+    outcome_arguments = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
     mode_keywords = dynamics_class.keywords()
     known = [*mode_keywords, *builder_parameters(problem)]
     if unknown := sorted(set(parameters) - set(known)):
-        of_all = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
-        hints = "".join(did_you_mean(name, [*known, *of_all]) for name in unknown)
+        shared_keywords = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
+        hints = "".join(did_you_mean(name, [*known, *shared_keywords]) for name in unknown)
         raise ArgumentError(
             f"{_name(problem)} in {mode} mode has no parameter {', '.join(unknown)}{hints or ';'} it takes "
-            f"{', '.join(sorted(known)) or 'none'}, and as every environment {', '.join(of_all)}"
+            f"{', '.join(sorted(known)) or 'none'}, and as every environment {', '.join(shared_keywords)}"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in mode_keywords})
-    built = _with_outcomes(built, of_outcomes)
-    of_mode = {key: value for key, value in parameters.items() if key in mode_keywords}
+    built = _with_outcomes(built, outcome_arguments)
+    mode_arguments = {key: value for key, value in parameters.items() if key in mode_keywords}
     if built.outcomes.objectives:
         require_several_objectives(built.name, dynamics_class)
         if instance != 0:
             raise ArgumentError(f"instances transform one reward; {built.name} has several objectives: set instance=0")
     # The published problem is built first, so that errors have the names that the user knows.
-    truth = dynamics_class(built, **of_mode)
+    truth = dynamics_class(built, **mode_arguments)
     if (transformed := transform_problem(built, dynamics_class.instances, instance)) is not built:
-        truth = dynamics_class(transformed, **of_mode)
-    if (known_problem := with_knowledge(built, **of_graph)) is built:
+        truth = dynamics_class(transformed, **mode_arguments)
+    if (known_problem := with_knowledge(built, **graph_arguments)) is built:
         return truth
-    # Agents that know the graph differently play the same instance; regret is measured from the true one.
-    dynamics = dynamics_class(transform_problem(known_problem, dynamics_class.instances, instance, built), **of_mode)
+    # Agents with other knowledge of the graph play the same instance; regret is measured on the true graph.
+    known_instance = transform_problem(known_problem, dynamics_class.instances, instance, built)
+    dynamics = dynamics_class(known_instance, **mode_arguments)
     require_known(known_problem.outcomes, dynamics.knowledge)
     dynamics.truth = truth
     return dynamics

@@ -64,7 +64,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         self._luck = data.luck
         self._luck_index = [variable.name for variable in problem.scm.noisy].index(self._luck)
         self._native_moves = self.move_domains.points_to_native(self.moves)
-        self.game = Game(self._all, self.moves, self._rewards_without_noise())
+        self.game = Game(self._action_grid, self.moves, self._rewards_without_noise())
         self.strategy = make_strategy(adversary, self.game)
 
     def _rewards_without_noise(self) -> np.ndarray:

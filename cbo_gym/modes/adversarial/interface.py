@@ -38,7 +38,7 @@ class AdversarialInterface(SoftInterface):
         # The adversary's first coordinate.
         self._first = problem.scm.action_dim - adversary.coordinates
         self._levels = adversary.levels
-        self._all = GridBox(self._first, self._levels)
+        self._action_grid = GridBox(self._first, self._levels)
         names, intervals = problem.domains.names, problem.domains.intervals
         self.move_domains = Domains(dict(zip(names[self._first :], intervals[self._first :], strict=True)))
         self.moves = GridBox(len(self.move_domains), self._levels).all()
@@ -49,10 +49,10 @@ class AdversarialInterface(SoftInterface):
         agents = slice(self._first)
         intervals = dict(zip(both.names[agents], both.intervals[agents], strict=True))
         domains = Domains(intervals if both.named else both.intervals[agents])
-        return GridCodec(self._all, domains)
+        return GridCodec(self._action_grid, domains)
 
     def all_actions(self) -> np.ndarray:
-        return self._all.all()
+        return self._action_grid.all()
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales)  # noqa: B905

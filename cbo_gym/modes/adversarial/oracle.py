@@ -61,9 +61,9 @@ class AdversarialOracle(Oracle):
 
         The best in a round is the reward of the best fixed action in hindsight, and for recommendations its mean.
         """
-        met = np.stack([observation["adversary"] for observation in seen[1:]])
-        _, firsts, rounds = np.unique(np.round(met, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
-        moves, rounds = met[firsts], rounds.reshape(-1)
+        run_moves = np.stack([observation["adversary"] for observation in seen[1:]])
+        _, firsts, rounds = np.unique(np.round(run_moves, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
+        moves, rounds = run_moves[firsts], rounds.reshape(-1)
         shares = np.bincount(rounds) / len(rounds)
         hindsight = self.expected_against(self.dynamics.all_actions(), moves).value
         best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]

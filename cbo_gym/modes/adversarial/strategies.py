@@ -1,7 +1,7 @@
 """Strategies of an adversary: one class for each rule by which it chooses its move of a round.
 
-A move is a point of the unit box of the adversary's coordinates. A strategy's memory is immutable. It may be that of a
-batch of experiments, and then so are the moves.
+A move is a point of the unit box of the adversary's coordinates. A strategy's memory is immutable. In a
+batch of experiments the memory and the moves are batches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mover = Callable[[np.ndarray], Sequence[float] | np.ndarray]
 
 
 class Game(NamedTuple):
-    """The information of a strategy.
+    """The information that a strategy has.
 
     Attributes:
         actions: the agent's action space.
@@ -62,7 +62,7 @@ class Game(NamedTuple):
 class Strategy(ABC):
     """Rule by which an adversary chooses its moves."""
 
-    #: Whether the move depends on the action that it meets as well.
+    #: Whether the move depends on the agent's action in the same round.
     sees_action: ClassVar[bool] = False
 
     def __init__(self, game: Game) -> None:
@@ -78,7 +78,7 @@ class Strategy(ABC):
 
         Args:
             memory: memory of the rounds before.
-            action: the action that it meets, as for :meth:`remember`; empty unless the strategy sees it.
+            action: the agent's action in the round, as for :meth:`remember`; empty unless the strategy sees it.
 
         Raises:
             ArgumentError: if the move is out of range.
@@ -126,7 +126,7 @@ class Adaptive(Strategy):
     """The best reply to the agent's past actions, with less weight on older rounds; sometimes a move at random.
 
     Before the first round the agent is assumed to play at random. The move of a round is decided when the round before
-    it ends, so it cannot depend on the action that it meets.
+    it ends, so it cannot depend on the agent's action in the round.
     """
 
     def start(self) -> Reply:
@@ -144,7 +144,7 @@ class Adaptive(Strategy):
 
 
 class Informed(Strategy):
-    """The best reply to the very action that it meets; sometimes a move at random.
+    """The best reply to the agent's action in the same round; sometimes a move at random.
 
     The adversary of the paper's program replies in this way to agents that choose one action. If an agent draws its
     action from weights, that adversary knows only the weights. Whether a move is random is decided at the end of the
@@ -246,7 +246,7 @@ def make_strategy(adversary: Any, game: Game) -> Strategy:
 
 
 def index_at(share: Any, count: int) -> Any:
-    """Return the index among ``count`` at a share of the way; the last one for shares of 1 and more."""
+    """Return the index of ``range(count)`` at a share of its length; the last index for shares of 1 and more."""
     if type(share) is float:
         return min(int(share * count), count - 1)
     return np.minimum((share * count).astype(int), count - 1)

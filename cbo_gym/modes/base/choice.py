@@ -80,7 +80,7 @@ class ChoiceInterface(SettingInterface):
         """Return the sets of variables that can be chosen."""
 
     def set_names(self) -> Sequence[str]:
-        """Return short names of these sets."""
+        """Return short names of the :meth:`variable_sets`."""
         return list(map(set_name, self.variable_sets()))
 
     def make_codec(self) -> ChoiceCodec:
@@ -174,9 +174,9 @@ class ChoiceInterface(SettingInterface):
         return {"manipulable": dict(self.manipulable)}
 
 
-def join_names(names: Collection[str], what: str) -> str:
+def join_names(names: Collection[str], noun: str) -> str:
     """Return ``X1, X2``, or the count of a long list."""
-    return f"{len(names)} {what}" if len(names) > MAX_LISTED_NAMES else ", ".join(sorted(names))
+    return f"{len(names)} {noun}" if len(names) > MAX_LISTED_NAMES else ", ".join(sorted(names))
 
 
 def set_name(variables: Collection[str]) -> str:

@@ -13,7 +13,7 @@ from cbo_gym.scm import Floats, Intervention, System
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Observation
 
-# Defined by the mode; immutable, so that a copy of an environment may keep it.
+# State of earlier rounds, defined by the mode; immutable, so that copies of an environment may share it.
 Memory = Any
 
 
@@ -24,7 +24,7 @@ class Dynamics(Interface):
         truth: the same dynamics with the graph known, from which regret is measured; itself if the graph is known.
     """
 
-    #: Rules by which the problem's instances differ from it.
+    #: Class of the random transforms that make instances of the problem.
     instances: ClassVar[type[Instances]] = Instances
 
     problem: Problem

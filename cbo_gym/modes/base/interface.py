@@ -92,7 +92,7 @@ class Interface(ABC):
     sets_variables: ClassVar[bool] = False
     #: Whether rewards must be in [0, 1], so that a study needs their range.
     unit_rewards: ClassVar[bool] = False
-    #: Reward of a round that does not show it; None if all rounds do.
+    #: Reward of a round in which the reward variable is not observed; None if every round shows it.
     unfinished: float | None = None
     #: Labels in the keys of pictures: of the effect of an action, of a variable that is set, and of an unused effect.
     effect_label: ClassVar[str] = "parameter"
@@ -100,7 +100,7 @@ class Interface(ABC):
     unused_label: ClassVar[str] = ""
     #: Words on the soft parameters in equations.
     parameters_note: ClassVar[str] = "Parameters are in native units."
-    #: Unit for which the number of random initial rounds is given, such as "a target set"; empty if it is their total.
+    #: Noun per which random initial rounds are counted, such as "a target set"; empty if they are counted in all.
     random_rounds_of: ClassVar[str] = ""
     #: Default numbers of observational and random initial rounds, see :meth:`initial_actions`
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
@@ -126,8 +126,8 @@ class Interface(ABC):
         self.domains = self.codec.domains
         self.costs: Costs | None = None
         labelled = [name for name, kind in self.domains.kinds.items() if kind.categories]
-        limited = [limit.node for limit in problem.outcomes.constraints] if self.sets_variables else []
-        if wrong := [name for name in limited if name in labelled]:
+        constrained = [constraint.node for constraint in problem.outcomes.constraints] if self.sets_variables else []
+        if wrong := [name for name in constrained if name in labelled]:
             raise ArgumentError(f"{problem.name}: a constraint is on a number, and {wrong[0]} is a category")
         if problem.outcomes.costs is not None:
             where = f"{problem.name} in {self.mode} mode"
@@ -161,7 +161,7 @@ class Interface(ABC):
 
     @property
     def symbols(self) -> Sequence[str]:
-        """Symbols of the soft parameters in equations, unlike any variable."""
+        """Symbols of the soft parameters in equations, different from all names of variables."""
         return [f"a({name})" if name in self.scm.nodes else name for name in self.problem.domains.names]
 
     @property
@@ -270,7 +270,7 @@ class Interface(ABC):
         return self.after(np.zeros(len(self.nodes)), defaultdict(float))
 
     def products(self, action: Action) -> Mapping[str, Sequence[int]]:
-        """Return what an action makes, if no round has made any of it before; empty if rounds share nothing.
+        """Return the variables that an action makes if no earlier round made any; empty if rounds share nothing.
 
         Returns:
             variable -> the coordinates of its inputs and those of its causes, in topological order; last the variable
@@ -283,7 +283,7 @@ class Interface(ABC):
         """Return the nodes that actions affect directly, and how, for pictures and tables: ``{"X": "do"}``."""
 
     def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
-        """Return the entries of an action into the mechanisms, by node; none if it sets variables.
+        """Return the effects of an action on the mechanisms, by node; empty if actions set variables.
 
         Args:
             intervention: intervention of the action; None before the first.

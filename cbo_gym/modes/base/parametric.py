@@ -23,7 +23,7 @@ MISSING = "-"
 
 
 class ParametricInterface(Interface):
-    """A mode whose actions are the soft parameters of a system, which keep their own names where they have any."""
+    """A mode whose actions are the soft parameters of a system, with their names if they have any."""
 
     task_class: ClassVar[type[ParametricTask]]
     #: Whether parameters may be categories or integers, or have steps or logarithmic scales.

@@ -15,7 +15,7 @@ class Priceable(NamedTuple):
 
     Attributes:
         items: name of a price -> the items that it stands for.
-        sets: sets of items that actions may change, enough of them to detect a free one.
+        sets: sets of items that actions may change, among them a free set if there is any.
         origin: item -> native reference value of its change; None if users give it.
         units: whether changes have a size, so that they can have a price per unit.
     """
@@ -38,7 +38,7 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
 
     Raises:
         ArgumentError: if a name is unknown, an item is priced twice, an intervention would cost nothing, or the mode
-            has no units of change or no reference to state.
+            takes no prices per unit or no reference.
     """
     for argument in ("variables", "per_unit", "reference", "observed"):
         _require_known(

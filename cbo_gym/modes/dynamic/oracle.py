@@ -117,7 +117,7 @@ class DynamicOracle(Oracle):
     def find_optimum(self) -> Optimum:
         """Search for the best sequence slice by slice, from the myopic one and from good random ones."""
         starts = [self.myopic_sequence(), *self._good_sequences()]
-        best = max(map(self._exchange, starts), key=self._value_of)
+        best = max(map(self._exchange, starts), key=self._search_value)
         check = DynamicOracle(self.dynamics, seed=self._seed + 1)
         situations = self._in_each_slice(self.past_of(best).implemented)
         estimates = [check.mean_of(situation, tolerance=0.0) for situation in situations]
@@ -140,7 +140,7 @@ class DynamicOracle(Oracle):
         situations = self._in_each_slice(self.past_of(sequence).implemented)
         return float(np.mean([self.mean_of(situation, tolerance=0.0).value for situation in situations]))
 
-    def _value_of(self, sequence: Sequence[Action]) -> float:
+    def _search_value(self, sequence: Sequence[Action]) -> float:
         return float(self._mean_over_slices(self.past_of(sequence).implemented))
 
     def _in_each_slice(self, hard: Any) -> list[Intervention]:
@@ -183,23 +183,23 @@ class DynamicOracle(Oracle):
 
     def _exchange(self, sequence: list[Action]) -> list[Action]:
         """Exchange one action at a time for the best in its slice, until the value no longer grows."""
-        sequence, value = list(sequence), self._value_of(sequence)
+        sequence, value = list(sequence), self._search_value(sequence)
         while True:
             before = value
-            enough = GAIN * (1.0 + abs(value))
+            tolerance = GAIN * (1.0 + abs(value))
             for index in range(len(sequence)):
-                optimum = self._search_slice(lambda batch, index=index: self._with(sequence, index, batch))  # type: ignore[misc]
-                if optimum.value > value + enough or (
-                    optimum.value >= value - enough and self._size(optimum.action) < self._size(sequence[index])
+                optimum = self._search_slice(lambda batch, index=index: self._value_with(sequence, index, batch))  # type: ignore[misc]
+                if optimum.value > value + tolerance or (
+                    optimum.value >= value - tolerance and self._size(optimum.action) < self._size(sequence[index])
                 ):
                     sequence[index], value = optimum
-            if value <= before + enough:
+            if value <= before + tolerance:
                 return sequence
 
     def _size(self, action: Action) -> int:
         return len(self.dynamics.codec.sets[self.dynamics.codec.choice_index(action)])
 
-    def _with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
+    def _value_with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
         changed = self.dynamics.situate(batch, Past(index * self.dynamics.trials, {})).hard
         names = {f"{name}_{index}" for name in self.dynamics.manipulable}
         others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}

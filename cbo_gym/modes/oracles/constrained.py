@@ -1,4 +1,4 @@
-"""Which actions meet a problem's constraints in expectation, and the best of those.
+"""Actions that meet a problem's constraints in expectation, and the best of these actions.
 
 An action is *feasible* if E[node | action] is on the right side of the threshold of every constraint, up to rounding.
 """
@@ -80,7 +80,7 @@ class ConstrainedOracle(Oracle):
     def violations(self, actions: list[Action]) -> np.ndarray:
         """Return the violation of each constraint, 0 if it is met, shape ``(len(actions), constraints)``.
 
-        If the side is in doubt, the number of quasi-Monte Carlo points grows, to 2**18 in all.
+        If it is in doubt whether a constraint is met, the number of quasi-Monte Carlo points grows, to 2**18 in all.
         """
         if not actions:
             return np.zeros((0, len(self.constraints)))
@@ -97,9 +97,9 @@ class ConstrainedOracle(Oracle):
         return feasible
 
     def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
-        missed = self.violations([*played, *recommended])
+        violations = self.violations([*played, *recommended])
         scores = super().score(played, recommended, seen)
-        return scores._replace(violations=missed[: len(played)], recommended_violations=missed[len(played) :])
+        return scores._replace(violations=violations[: len(played)], recommended_violations=violations[len(played) :])
 
     def require_feasible(self) -> None:
         """Search for an action that meets all constraints, at random and then by optimisation.
@@ -121,18 +121,18 @@ class ConstrainedOracle(Oracle):
         ]
         self._require_any(self.violations(nearest), nearest)
 
-    def _require_any(self, missed: np.ndarray, actions: Any) -> None:
-        """Raise ArgumentError unless a row of ``missed`` is zero."""
-        total = missed.sum(axis=1)
+    def _require_any(self, violations: np.ndarray, actions: Any) -> None:
+        """Raise ArgumentError unless a row of ``violations`` is zero."""
+        total = violations.sum(axis=1)
         best = int(total.argmin())
         if total[best] == 0.0:
             return
-        pairs = zip(self.constraints, missed[best], strict=True)
-        violations = ", ".join(f"{constraint} by {amount:.4g}" for constraint, amount in pairs if amount)
+        pairs = zip(self.constraints, violations[best], strict=True)
+        amounts = ", ".join(f"{constraint} by {amount:.4g}" for constraint, amount in pairs if amount)
         record = self.dynamics.codec.to_record(actions[best])
         raise ArgumentError(
             f"{self.problem.name}: no action meets the constraints {list(map(str, self.constraints))}; the "
-            f"smallest violation in a search is {violations}, at {self.dynamics.codec.to_string(record)}"
+            f"smallest violation in a search is {amounts}, at {self.dynamics.codec.to_string(record)}"
         )
 
     def _precise_excess(self, index: int, batch: Intervention, count: int) -> np.ndarray:
@@ -171,9 +171,9 @@ class ConstrainedOracle(Oracle):
         every = self.dynamics.all_actions()
         if every is None:
             return self._search_regions(list(self.dynamics.regions()))
-        missed = self.batch_violations(self.dynamics.decode_batch(every), len(every))
-        self._require_any(missed, every)
-        return self._best_of(every[missed.sum(axis=1) == 0.0])
+        violations = self.batch_violations(self.dynamics.decode_batch(every), len(every))
+        self._require_any(violations, every)
+        return self._best_of(every[violations.sum(axis=1) == 0.0])
 
     def _search_regions(self, regions: list[Region]) -> Action:
         """Search each region, clearly feasible points first; then climb along the constraints on more noise."""
@@ -189,7 +189,7 @@ class ConstrainedOracle(Oracle):
         return self._action_at(region, point)
 
     def _slack(self, region: Region, points: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a function of a region's points ``(n, dim)``: how far inside each limit they are beyond doubt.
+        """Return a function of a region's points ``(n, dim)``: how far they are inside each limit, beyond doubt.
 
         Its values have shape ``(n, constraints)``; at least 0 if the constraint is met by ``DOUBT`` standard errors.
         """
@@ -241,7 +241,7 @@ def _climb_along(
 ) -> np.ndarray:
     """Return a local maximiser over the unit box where ``slack`` is at least 0, near ``start``, by SLSQP.
 
-    If it ends outside, the best feasible point on the way back to ``start`` is returned.
+    If the ascent ends outside, the best feasible point on the way back to ``start`` is returned.
     """
     from scipy.optimize import minimize  # late, because it is slow to import
 

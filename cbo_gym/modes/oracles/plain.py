@@ -30,7 +30,7 @@ NOISE_DRAWS = 8
 # The maximiser of a mean over SEARCH_POINTS may be worse than the maximiser of E[Y | a] by ten standard errors, so a
 # search ends with a local ascent on more points.
 CLIMB_POINTS = 2**10
-# Relative loss of value by rounding a point that only a discontinuity explains.
+# Relative loss of value by rounding a point above which the point is at a discontinuity.
 JUMP = 1e-6
 # Step of the finite differences of an ascent.
 CLIMB_STEP = 1e-5
@@ -189,9 +189,9 @@ class Oracle:
         """
         estimate = self.expected_rewards([*played, *recommended])
         pairs = [np.split(array, [len(played)]) for array in estimate]
-        first, second = (Estimate(*arrays) for arrays in zip(*pairs, strict=True))
+        expected, recommendations = (Estimate(*arrays) for arrays in zip(*pairs, strict=True))
         best = np.full(len(played), self.optimum.value)
-        return Scores(first, second, best, best)
+        return Scores(expected, recommendations, best, best)
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
         """Return E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
@@ -278,7 +278,7 @@ class Oracle:
     def _reduce(
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """Return the rewards under each of a batch, shape ``(n, draws)``, after ``reduce`` on some rows at a time."""
+        """Apply ``reduce`` to the rewards under each of a batch, shape ``(n, draws)``, some rows at a time."""
         leading = intervention.batch_shape[: self.dynamics.own_axes]
         shape = intervention.batch_shape[self.dynamics.own_axes :]
         count = shape[0] if shape else 1
@@ -392,7 +392,7 @@ class Oracle:
         if (enumerated := self.dynamics.all_actions()) is not None:
             batch = self.dynamics.decode_batch(enumerated)
             if (exact := self._exactly(batch)) is not None:
-                return float(_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
+                return float(_keep_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
         actions = self._random_actions(count, self._seed)
         noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
         means, feasible = [], []
@@ -402,7 +402,7 @@ class Oracle:
             intervention = self.dynamics.decode_batch(chosen)
             means.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
             feasible.append(self._is_feasible(intervention, len(means[-1])))
-        rewards = _feasible(np.concatenate(means), np.concatenate(feasible))
+        rewards = _keep_feasible(np.concatenate(means), np.concatenate(feasible))
         return float(rewards.mean()), float(rewards.std(ddof=1) / np.sqrt(len(rewards)))
 
     def _random_actions(self, count: int, seed: int) -> Actions:
@@ -420,7 +420,7 @@ class Oracle:
         return np.ones(count, dtype=bool)
 
 
-def _feasible(rewards: np.ndarray, feasible: np.ndarray) -> np.ndarray:
+def _keep_feasible(rewards: np.ndarray, feasible: np.ndarray) -> np.ndarray:
     """Return the rewards of feasible actions, or all rewards if no action is feasible."""
     return rewards[feasible] if feasible.any() else rewards
 

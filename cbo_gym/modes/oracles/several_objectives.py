@@ -119,12 +119,12 @@ class SeveralObjectivesOracle(Oracle):
 
     def _vectors(self, batch: Intervention, tolerance: float | None) -> Estimate:
         if tolerance is None:
-            least = RELATIVE_TOLERANCE * np.maximum(np.ptp(self.front.vectors, axis=0), np.finfo(float).tiny)
+            tolerances = RELATIVE_TOLERANCE * np.maximum(np.ptp(self.front.vectors, axis=0), np.finfo(float).tiny)
         else:
-            least = np.full(len(self._signs), tolerance)
+            tolerances = np.full(len(self._signs), tolerance)
         estimates = [
             self._cost(batch) if node is None else node.mean_of(batch, float(error))
-            for node, error in zip(self._nodes, least, strict=True)
+            for node, error in zip(self._nodes, tolerances, strict=True)
         ]
         value, error = (
             np.stack([np.broadcast_to(column, batch.batch_shape) for column in columns], axis=-1)
@@ -162,15 +162,15 @@ class SeveralObjectivesOracle(Oracle):
 
     def score(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Scores:
         vectors = self.expected_vectors([*played, *(action for group in recommended for action in group)])
-        (played_vectors, later), (played_errors, later_errors) = (np.split(array, [len(played)]) for array in vectors)
+        (played_vectors, others), (played_errors, other_errors) = (np.split(array, [len(played)]) for array in vectors)
         ends = np.cumsum([len(group) for group in recommended])[:-1]
-        groups = np.split(later, ends)
+        groups = np.split(others, ends)
         rounds = range(1, len(played) + 1)
         best = np.full(len(played), self.optimum.value)
         front = self.front.vectors
         return Scores(
             self._hypervolumes([played_vectors[:t] for t in rounds], [played_errors[:t] for t in rounds]),
-            self._hypervolumes(groups, np.split(later_errors, ends)),
+            self._hypervolumes(groups, np.split(other_errors, ends)),
             best,
             best,
             more={"expected_rewards": played_vectors.tolist()},

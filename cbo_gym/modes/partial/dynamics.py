@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 
 
 class Stock(NamedTuple):
-    """What has been made: rounds on the first axis, and after the second one the shape of the batch.
+    """The nodes made so far. Arrays have rounds on the first axis and the batch's shape after the second axis.
 
     Attributes:
         inputs: native parameters of each round, ``(t, q, ...)``; None before the first purchase.
@@ -94,17 +94,17 @@ class PartialDynamics(PartialInterface, Dynamics):
         equal = np.abs(inputs - now) <= self._rounding.reshape(-1, *[1] * (now.ndim - 1))
         taken = {}
         for index, node in enumerate(self.scm.nodes[:-1]):
-            found = made[:, index] & equal[:, self.entering[node]].all(axis=1)
-            in_stock = self._makes[chosen, index] & (chosen != index) & found.any(axis=0)
+            matches = made[:, index] & equal[:, self.entering[node]].all(axis=1)
+            in_stock = self._makes[chosen, index] & (chosen != index) & matches.any(axis=0)
             if in_stock.any():
-                last = len(found) - 1 - np.argmax(found[::-1], axis=0)
+                last = len(matches) - 1 - np.argmax(matches[::-1], axis=0)
                 value = np.take_along_axis(values[:, index], last[None], axis=0)[0]
                 taken[node] = (True, float(value)) if in_stock.ndim == 0 else (in_stock, value)
         return taken
 
     @cached_property
     def _rounding(self) -> np.ndarray:
-        """Largest differences of equal parameters."""
+        """Largest difference at which two values of a parameter are equal."""
         return SAME_INPUT * np.array([high - low for low, high in self.problem.action_domains])
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:

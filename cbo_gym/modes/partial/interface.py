@@ -31,7 +31,7 @@ from cbo_gym.task import Action, Mode, Observation, PartialTask
 KEYS = ("node", "values")
 #: The choice of all nodes, where parts can be bought.
 WHOLE = "all"
-#: Index of a purchase that the rest of the budget does not pay for, after those of the choices.
+#: Index of a purchase that exceeds the rest of the budget: the last row, after those of the choices.
 NOTHING = -1
 
 
@@ -86,18 +86,17 @@ class PartialInterface(ParametricInterface):
         return () if self.upstream else [node for node in self.scm.nodes if node in self._data.ranges]
 
     def make_codec(self) -> PurchaseCodec:
-        own = self.require_parameters()
-        domains = own
+        domains = parameters = self.require_parameters()
         if self.parts:
             ranges = {node: self._data.ranges[node] for node in self.parts}
-            domains = Domains({**dict(zip(own.names, own.intervals, strict=True)), **ranges})
-            if len(domains) < len(own) + len(ranges):
+            domains = Domains({**dict(zip(parameters.names, parameters.intervals, strict=True)), **ranges})
+            if len(domains) < len(parameters) + len(ranges):
                 raise ArgumentError(
                     f"{self.problem.name}: a node and a parameter share a name, so parts cannot be bought"
                 )
         box = unit_box(domains.levels)
         space = spaces.Dict({"node": spaces.Discrete(len(self.purchases)), "values": box})
-        return PurchaseCodec(space, domains, KEYS[0], self._input_sets(own.names), list(self.purchases))
+        return PurchaseCodec(space, domains, KEYS[0], self._input_sets(parameters.names), list(self.purchases))
 
     def _input_sets(self, names: Sequence[str]) -> list[frozenset[str]]:
         """Return the inputs that matter for each choice: parameters of the nodes it makes, and bought parts."""
@@ -110,13 +109,13 @@ class PartialInterface(ParametricInterface):
 
     @cached_property
     def _makes(self) -> np.ndarray:
-        """Whether each choice, and in the last row nothing, makes each node, if nothing has been made before."""
+        """Whether each choice makes each node if the stock is empty; the last row is for ``NOTHING``."""
         made = [[node in nodes for node in self.scm.nodes] for nodes in self.purchases.values()]
         return np.array([*made, [False] * len(self.scm.nodes)])
 
     @cached_property
     def _matters(self) -> np.ndarray:
-        """Whether each input matters for each choice, and in the last row for nothing."""
+        """Whether each input matters for each choice; the last row is for ``NOTHING``."""
         return np.array([[name in own for name in self.domains.names] for own in (*self.codec.sets, ())])
 
     def decode(self, action: Action) -> Intervention:
@@ -177,11 +176,11 @@ class PartialInterface(ParametricInterface):
     def entering(self) -> Mapping[str, Sequence[int]]:
         """Node -> indices of the parameters that enter it or its ancestors."""
         own = self.scm.action_nodes
-        lines = {node: self.scm.diagram.ancestors([node]) for node in self.scm.nodes}
-        return {node: sorted({i for name in line for i in own.get(name, ())}) for node, line in lines.items()}
+        lineages = {node: self.scm.diagram.ancestors([node]) for node in self.scm.nodes}
+        return {node: sorted({i for name in lineage for i in own.get(name, ())}) for node, lineage in lineages.items()}
 
     def priceable(self) -> Priceable:
-        """Return the nodes; what is free is never made alone."""
+        """Return the nodes; every choice must cost something if the stock is empty."""
         return Priceable({node: (node,) for node in self.scm.nodes}, list(self.purchases.values()), {}, units=False)
 
     def changed_items(self, intervention: Intervention) -> Changed:
@@ -189,7 +188,7 @@ class PartialInterface(ParametricInterface):
         return {node: (mask, 0.0) for node, mask in self.made(intervention).items()}
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        # In a study, what was measured was made.
+        # In a study, each measured node was made.
         measured = np.isfinite(nodes)
         bought = [values.get(self._flag(node), measured[..., index]) for index, node in enumerate(self.scm.nodes)]
         flags = np.stack(np.broadcast_arrays(*bought, nodes[..., 0])[:-1], axis=-1).astype(np.float64)

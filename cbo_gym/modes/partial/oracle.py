@@ -10,7 +10,7 @@ from cbo_gym.task import Action, Observation
 
 
 class PartialOracle(Oracle):
-    """E[Y | action], of a purchase of all nodes the expected reward, and of others the worth of an unfinished product.
+    """E[Y | action]: the expected reward if all nodes are bought, else the worth of an unfinished product.
 
     In a run, a purchase that the budget did not pay for is worth an unfinished product too.
     """

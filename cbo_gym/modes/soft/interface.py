@@ -38,7 +38,7 @@ class SoftInterface(ParametricInterface):
         self._null = [float(a) for a in problem.null_action[: self._action_dim]]
         self._to_native = self.domains.to_native
         self._grid, self._limits = self.codec.grid, self.codec.limits
-        self._own_actions = [(name, itemgetter(*indices)) for name, indices in self.coordinates.items()]
+        self._getters = [(name, itemgetter(*indices)) for name, indices in self.coordinates.items()]
 
     def make_codec(self) -> BoxCodec:
         domains = self.require_parameters()
@@ -102,7 +102,7 @@ class SoftInterface(ParametricInterface):
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        return {name: get(intervention.soft) for name, get in self._own_actions}
+        return {name: get(intervention.soft) for name, get in self._getters}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random interventions."""

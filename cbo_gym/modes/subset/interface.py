@@ -30,6 +30,7 @@ class SubsetInterface(SoftInterface):
     usual_initial_data = (0, 0)
     codec: SuperArmCodec
 
+    # Subset mode has no keyword ``max_interventions``.
     def __init__(self, problem: ProblemStatement) -> None:
         super().__init__(problem)
 
