@@ -88,7 +88,8 @@ def find_stopping(
     recommended: Action,
     pending: Sequence[Action],
     costs: Spending | None,
-    delta: float | None = None,
+    delta: float | None,
+    no_posterior: str,
 ) -> Stopping:
     """Return what speaks for and against another trial.
 
@@ -104,11 +105,12 @@ def find_stopping(
         costs: the costs of the trials.
         delta: the smallest improvement that matters, in the reward's units; None for that of the study, or else 5 % of
             the range of the rewards so far.
+        no_posterior: the reason if the agent has no joint posterior of expected rewards.
 
     Raises:
         ArgumentError: if ``delta`` is not above 0.
     """
-    label, unit = units.description.agent, units.description.units.get(units.objectives[0], "")
+    unit = units.description.units.get(units.objectives[0], "")
     delta = units.description.delta if delta is None else require_positive("delta", delta)
     low, high = units.reward_range or (0.0, 1.0)
     scale = high - low
@@ -120,8 +122,7 @@ def find_stopping(
     actions = _candidates(units, agent, [recommended, *pending])
     draws = None if actions is None else sample(agent, actions, DRAWS, noise=False)
     if actions is None or draws is None:
-        reason = f"{label} has no joint posterior of the expected rewards of actions; choose another agent"
-        return Stopping(delta, spending=costs, reason=reason, unit=unit)
+        return Stopping(delta, spending=costs, reason=no_posterior, unit=unit)
     drawn = draws[units.objectives[0]]
     gains = np.where(_feasible(units, draws), drawn - drawn[:, :1], -np.inf)
     expected = np.clip(gains, 0.0, None).mean(axis=0)

@@ -40,6 +40,8 @@ from cbo_gym.task import Action, Observation, Round, Task
 
 # Agents that take rounds in which not all variables were measured.
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Optuna, Random"
+# Agents that forecast outcomes.
+HAVE_MODELS = "MCBO, CBO, GP-UCB, POMIS-TS, KGFN"
 # Agents that learn from rounds without a reward.
 LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
 SEVERAL_LEARN_PARTS = "qNEHVI-Network"
@@ -633,7 +635,7 @@ class Suggester:
         """
         agent, units = self.copy_agent(context), self._units
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
-            raise ArgumentError(f"{units.description.agent} has no model of the outcome; choose another agent")
+            raise ArgumentError(self._lacks(agent, "model of the outcome"))
         self._require_reward(agent)
         (objectives,) = self._forecast(agent, [action])
         values = units.observed_values(agent.fantasize(action)[0])
@@ -643,6 +645,16 @@ class Suggester:
         expected |= {name: value for name, value in done.items() if name in expected}
         (outcomes,) = forecast(units, agent, [action])
         return Expectation(expected | objectives, objectives.intervals, forecast=outcomes)
+
+    def _lacks(self, agent: Any, noun: str) -> str:
+        """Say that an agent has no model, and what can be done."""
+        label = self._units.description.agent
+        if hasattr(agent, "chosen"):
+            label = f"{agent.chosen.agent}, which {label} chose,"
+        return (
+            f"{label} has no {noun}; an agent that may have one, in a new study with prior= this one: "
+            f"{playing(HAVE_MODELS, self._units)}"
+        )
 
     def stopping(self, delta: float | None, context: Mapping[str, float] | None) -> Stopping:
         """Return what speaks for and against another trial; the agent does not change."""
@@ -654,7 +666,8 @@ class Suggester:
             reason = "with several objectives, no probability of a better action is computed"
             return Stopping(delta, spending=costs, reason=reason)
         pending = [self._units.nearest(self._units.read(entry.action)) for entry in self._trials.pending]
-        return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta)
+        reason = self._lacks(agent, "joint posterior of the expected rewards of actions")
+        return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta, reason)
 
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
         """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
