@@ -652,7 +652,7 @@ class Suggester:
         if hasattr(agent, "chosen"):
             label = f"{agent.chosen.agent}, which {label} chose,"
         return (
-            f"{label} has no {noun}; an agent that may have one, in a new study with prior= this one: "
+            f"{label} has no {noun}; agents that may have one, for a new study with prior= this one: "
             f"{playing(HAVE_MODELS, self._units)}"
         )
 

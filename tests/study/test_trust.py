@@ -64,7 +64,7 @@ def test_agents_without_a_posterior_say_so(tmp_path, agent):
     assert found.probability is None
     assert agent in found.reason
     if agent == "Random":
-        assert found.reason.endswith("in a new study with prior= this one: MCBO, CBO, GP-UCB")
+        assert found.reason.endswith("for a new study with prior= this one: MCBO, CBO, GP-UCB")
     assert found.spending.budget == 30.0
     shown = parts(study)
     assert agent in shown["stopping"]
