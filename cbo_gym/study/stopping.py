@@ -191,7 +191,7 @@ def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.nda
     bounds = posterior[0] + WIDTH * posterior[1]
     if units.interface.problem.outcomes.constraints:
         for indices in np.array_split(np.arange(len(actions)), 1 + len(actions) // (BEST + OTHERS)):
-            draws = sample(agent, [actions[index] for index in indices], CHECKS, noise=False)
+            draws = sample(agent, [actions[index] for index in indices.tolist()], CHECKS, noise=False)
             if draws is not None:
                 bounds[indices[_feasible(units, draws).mean(axis=0) < LEAST_FEASIBLE]] = -np.inf
     return bounds

@@ -8,7 +8,6 @@ without any noise, and the optimum is 0, at a = (I - B) target.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -98,7 +97,7 @@ def _draw(rng: np.random.Generator, shape: int | tuple[int, int]) -> np.ndarray:
 
 
 def _problem(
-    name: str, weights: np.ndarray, noise: Sequence[float], shift: np.ndarray, target: tuple[float, ...]
+    name: str, weights: np.ndarray, noise: np.ndarray, shift: np.ndarray, target: tuple[float, ...]
 ) -> Problem:
     names = [f"X{i}" for i in range(len(target))]
     parents_of = [np.flatnonzero(row).tolist() for row in weights]
