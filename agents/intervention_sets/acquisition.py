@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.features import Levels
+from cbo_gym.agents.common.improvement import standard_improvement
 
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
@@ -26,7 +27,7 @@ def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
     z = (mean - best) / std
     log_density = -0.5 * (z.square() + math.log(2.0 * math.pi))
     near = z.clamp_min(-1.0)
-    direct = (torch.exp(-0.5 * near.square()) / math.sqrt(2.0 * math.pi) + near * torch.special.ndtr(near)).log()
+    direct = standard_improvement(near).log()
     far = z.clamp(-1e6, -1.0)
     ratio = (-far).log() + torch.special.log_ndtr(far) + 0.5 * (far.square() + math.log(2.0 * math.pi))
     tail = log_density + (-torch.expm1(ratio)).clamp_min(1e-12).log()

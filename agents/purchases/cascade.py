@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym._util.arguments import whole_number
+from cbo_gym.agents.common.improvement import standard_improvement
 from cbo_gym.agents.common.limits import MAX_SAMPLES
 from cbo_gym.agents.purchases.base import PurchaseAgent
 from cbo_gym.errors import UnsupportedModeError
@@ -136,8 +137,7 @@ class CascadeEI(PurchaseAgent):
         def value(node: str, inputs: Tensor) -> Tensor:
             if node == self.task.reward:
                 mean, std = self.network.surrogates[node].posterior(inputs)
-                z = (mean - incumbent) / std.clamp_min(1e-12)
-                return std * (torch.exp(-z.square() / 2.0) / (2.0 * torch.pi) ** 0.5 + z * torch.special.ndtr(z))
+                return std * standard_improvement((mean - incumbent) / std.clamp_min(1e-12))
             made = known[:, [self._index[node]]]
             return torch.where(made.isfinite(), made, draw(node, inputs))
 
