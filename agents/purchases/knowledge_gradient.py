@@ -118,10 +118,7 @@ class _Passes:
         # Standardised fantasies, symmetric so that their mean is 0.
         quantiles = (torch.arange(fantasies, dtype=torch.float64) + 0.5) / fantasies
         drawn = torch.special.ndtri(quantiles).to(mean)
-        covariance = surrogate.covariance(points, inputs)
-        usable = spread > NEGLIGIBLE * std.square().max().clamp_min(1e-300)
-        slope = torch.where(usable, covariance / spread.clamp_min(1e-300).sqrt(), 0.0).movedim(-1, 0)
-        lower = (std.square() - slope.square()).clamp_min(0.0).sqrt()
+        slope, lower = _update(std, surrogate.covariance(points, inputs), spread)
         means = mean + slope[:, None] * drawn[:, None, None]
         fantasised = self._shift(node, means, lower[:, None].expand_as(means))
         best = self.rewards({node: fantasised}).mean(-1).amax(-1)
@@ -149,9 +146,23 @@ class _Passes:
             if points.dim() == 4:
                 # Each fantasy has inputs of its own.
                 covariance = covariance.diagonal(dim1=0, dim2=-1)
-            usable = spread > NEGLIGIBLE * std.square().max().clamp_min(1e-300)
-            slope = torch.where(usable, covariance / spread.clamp_min(1e-300).sqrt(), 0.0).movedim(-1, 0)
-            lower = (std.square() - slope.square()).clamp_min(0.0).sqrt()
+            slope, lower = _update(std, covariance, spread)
             values[node] = self._shift(node, mean + slope * own[:, None, None], lower)
         best = values[self._agent.task.reward].mean(-1).amax(-1)
         return (best.mean() - current).clamp_min(0.0)
+
+
+def _update(std: Tensor, covariance: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the effect of observations at b inputs on posteriors at points ``...``, each ``b x ...``.
+
+    Args:
+        std: posterior standard deviations at the points, ``...`` or ``b x ...``.
+        covariance: posterior covariances of points and inputs, ``... x b``.
+        variance: variances of the observations, ``(b,)``.
+
+    Returns:
+        The shifts of the means by one standard deviation of the observation, and the new standard deviations.
+    """
+    usable = variance > NEGLIGIBLE * std.square().max().clamp_min(1e-300)
+    slope = torch.where(usable, covariance / variance.clamp_min(1e-300).sqrt(), 0.0).movedim(-1, 0)
+    return slope, (std.square() - slope.square()).clamp_min(0.0).sqrt()
