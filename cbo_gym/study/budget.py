@@ -31,6 +31,12 @@ class Spending(NamedTuple):
         return None if self.budget is None else self.budget - self.spent - self.committed
 
 
+def trial_cost(units: Units, entry: Entry, entries: Iterable[Entry]) -> float:
+    """Return what a trial costs, without the products of earlier ones among ``entries``; 0 if there are no costs."""
+    action = units.read(entry.action)
+    return units.cost(action, batches(units, action, entries, before=entry.number)) or 0.0
+
+
 def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     """Return what the trials cost; None if there are no costs."""
     if units.interface.costs is None:
@@ -39,9 +45,7 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     entries = list(trials)
     for entry in entries:
         if entry.status != "rejected":
-            action = units.read(entry.action)
-            cost = units.cost(action, batches(units, action, entries, before=entry.number))
-            costs[entry.status in ("pending", "partial")].append(cost or 0.0)
+            costs[entry.status in ("pending", "partial")].append(trial_cost(units, entry, entries))
     return Spending(float(add_up(costs[False])), float(add_up(costs[True])), units.description.budget)
 
 

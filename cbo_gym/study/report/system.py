@@ -11,7 +11,7 @@ from cbo_gym._util.summation import add_up
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
-from cbo_gym.study.batches import batches
+from cbo_gym.study.budget import trial_cost
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
@@ -134,12 +134,12 @@ def _costs(snapshot: Snapshot) -> str:
     costs = snapshot.study.interface.costs
     if costs is None:
         return ""
-    units, entries, shown = snapshot.units, snapshot.study.trials, {known.number for known in snapshot.rounds}
-    paid = []
-    for entry in entries:
-        if entry.number in shown or entry.status == "measured":
-            action = units.read(entry.action)
-            paid.append(units.cost(action, batches(units, action, entries, before=entry.number)) or 0.0)
+    entries, shown = snapshot.study.trials, {known.number for known in snapshot.rounds}
+    paid = [
+        trial_cost(snapshot.units, entry, entries)
+        for entry in entries
+        if entry.number in shown or entry.status == "measured"
+    ]
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""
     return f"Costs: {'; '.join(costs.describe())}.{spent}"
