@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,7 @@ def find_stopping(
     pending: Sequence[Action],
     costs: Spending | None,
     delta: float | None,
-    no_posterior: str,
+    no_posterior: Callable[[], str],
 ) -> Stopping:
     """Return what speaks for and against another trial.
 
@@ -105,7 +105,7 @@ def find_stopping(
         costs: the costs of the trials.
         delta: the smallest improvement that matters, in the reward's units; None for that of the study, or else 5 % of
             the range of the rewards so far.
-        no_posterior: the reason if the agent has no joint posterior of expected rewards.
+        no_posterior: returns the reason if the agent has no joint posterior of expected rewards.
 
     Raises:
         ArgumentError: if ``delta`` is not above 0.
@@ -122,7 +122,7 @@ def find_stopping(
     actions = _candidates(units, agent, [recommended, *pending])
     draws = None if actions is None else sample(agent, actions, DRAWS, noise=False)
     if actions is None or draws is None:
-        return Stopping(delta, spending=costs, reason=no_posterior, unit=unit)
+        return Stopping(delta, spending=costs, reason=no_posterior(), unit=unit)
     drawn = draws[units.objectives[0]]
     gains = np.where(_feasible(units, draws), drawn - drawn[:, :1], -np.inf)
     expected = np.clip(gains, 0.0, None).mean(axis=0)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from itertools import chain
 from threading import RLock
@@ -666,8 +667,9 @@ class Suggester:
             reason = "with several objectives, no probability of a better action is computed"
             return Stopping(delta, spending=costs, reason=reason)
         pending = [self._units.nearest(self._units.read(entry.action)) for entry in self._trials.pending]
-        reason = self._lacks(agent, "joint posterior of the expected rewards of actions")
-        return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta, reason)
+        # The reason imports other agents.
+        no_posterior = partial(self._lacks, agent, "joint posterior of the expected rewards of actions")
+        return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta, no_posterior)
 
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
         """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
