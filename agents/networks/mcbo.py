@@ -239,14 +239,9 @@ class MCBO(NetworkAgent):
         return self._pessimism.unknown_share(inputs)
 
     def constrained_gps(self) -> list[list[GaussianProcess]]:
-        return [
-            [
-                gp
-                for node, gp in self.network.surrogates.items()
-                if isinstance(gp, GaussianProcess) and node in self.task.diagram.ancestors([constraint.node])
-            ]
-            for constraint in self.task.constraints
-        ]
+        gps = {node: gp for node, gp in self.network.surrogates.items() if isinstance(gp, GaussianProcess)}
+        involved = [self.task.diagram.ancestors([constraint.node]) for constraint in self.task.constraints]
+        return [[gp for node, gp in gps.items() if node in ancestors] for ancestors in involved]
 
     def _maximise_with_networks(self, played: list[Action], seed: int) -> Action:
         noise = self.network.draw_noise(self.samples, seed)
