@@ -140,6 +140,12 @@ class Codec(ABC):
         """What an action chooses from, and the names of the options; no names without a choice."""
         return "sets of variables", self.choices
 
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """Settings whose native values are labels: the choice, if it has a name, and categories."""
+        choice = {self.choice_name: self.choices} if self.choice_name else {}
+        return choice | {name: kind.categories for name, kind in self.domains.kinds.items() if kind.categories}
+
     def to_whole(self, action: Action) -> Action:
         """Return the action that an agent recommends for the values of ``action``; usually ``action`` itself."""
         return action

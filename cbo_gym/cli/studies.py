@@ -92,8 +92,7 @@ def _numbers(pairs: Sequence[str] | None, study: Study | None = None) -> dict[st
     form = "NAME=NUMBER with a decimal point, as in ph=6.8"
     strings = pairs_in(pairs or (), form)
     values = {name: value_in(string) for name, string in strings.items()}
-    codec = None if study is None else study.interface.codec
-    if codec is not None and (codec.choice_name or any(kind.categories for kind in codec.domains.kinds.values())):
+    if study is not None and study.interface.codec.labels:
         return values
     if wrong := [name for name, value in values.items() if isinstance(value, str) and not COUNTS.fullmatch(value)]:
         raise ArgumentError(f"cannot read {f'{wrong[0]}={strings[wrong[0]]}'!r}; write {form}")

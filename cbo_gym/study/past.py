@@ -42,10 +42,7 @@ def read_past(
 ) -> list[PastRound]:
     """Read past rounds; arguments and errors are those of :meth:`cbo_gym.study.Study.add_data`."""
     description, interface = units.description, units.interface
-    kinds = {**interface.codec.domains.kinds, **units.categories}
-    categories = {name: kind.categories for name, kind in kinds.items() if kind.categories}
-    if interface.codec.choice_name:
-        categories[interface.codec.choice_name] = interface.codec.choices
+    categories = interface.codec.labels | {name: kind.categories for name, kind in units.categories.items()}
     names = Columns(
         interface.nodes,
         units.settable,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from cbo_gym._util.arguments import require_positive, require_truth_value, whole_number
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
-from cbo_gym.actions import Integer, Kind
+from cbo_gym.actions import Integer
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
@@ -624,8 +624,11 @@ class Study:
 
     def _columns(self) -> dict[str, Any]:
         value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
-        types = {name: _column_type(kind) for name, kind in self.interface.codec.domains.kinds.items()}
-        types[self.interface.codec.choice_name] = pl.String
+        codec = self.interface.codec
+        types: dict[str, Any] = {
+            name: pl.Int64 for name, kind in codec.domains.kinds.items() if isinstance(kind, Integer)
+        }
+        types |= dict.fromkeys(codec.labels, pl.String)
         columns = {f"do({name})": types.get(name, value) for name in self.settable}
         for name in self.interface.nodes:
             column_type = pl.String if name in self.units.categories else pl.Float64
@@ -669,10 +672,6 @@ class Study:
 
     def _busy_error(self) -> OperationError:
         return OperationError(f"{self._log.storage}: other processes wrote first {TRIES} times; try again")
-
-
-def _column_type(kind: Kind) -> Any:
-    return pl.String if kind.categories else pl.Int64 if isinstance(kind, Integer) else pl.Float64
 
 
 def _read_description(json_string: str, log: Log) -> Description:

@@ -70,17 +70,16 @@ class Units:
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
         values = dict(done) if suggested is None else {**self.native_values(suggested), **done}
         # Arms have no domains.
-        names = [*filter(None, [self.codec.choice_name]), *(self.codec.domains.names or values)]
+        names = self.settable if self.codec.domains.names else list(values)
         for name in values:
             if name not in names:
                 raise ArgumentError(
-                    f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {list(names)}"
+                    f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {names}"
                 )
         read = _read_interval if self.codec.intervals else _read_value
-        kinds = self.codec.domains.kinds
-        # The codec checks the values of kinds.
-        labels = {*kinds, self.codec.choice_name}
-        numbers = {name: value if name in labels else read(name, value) for name, value in values.items()}
+        # The codec checks labels and the values of kinds.
+        checked = {*self.codec.labels, *self.codec.domains.kinds}
+        numbers = {name: value if name in checked else read(name, value) for name, value in values.items()}
         return self.codec.from_native(numbers, self.interface.problem.null_action, suggested)
 
     def past_action(self, done: Done, values: Mapping[str, Any]) -> Action:

@@ -96,23 +96,22 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
 
 def _bounds(case: Case, name: str) -> str:
     description = case.description
-    if name == case.study.interface.codec.choice_name:
+    # A list shows the labels.
+    if name in case.study.interface.codec.labels:
         return ""
     if description.arms:
         return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in description.arms if name in arm})))
     domain = description.parameters[name].bounds if name in description.parameters else description.settable[name]
     if isinstance(domain, Kind):
-        # A list shows the categories.
-        return "" if domain.categories else domain.in_words()
+        return domain.in_words()
     return f"{format_value(domain[0])} to {format_value(domain[1])}"
 
 
 def _options(case: Case, name: str, prefix: str) -> tuple[str, ...]:
-    """Return the labels of a category; empty for a number."""
-    codec = case.study.interface.codec
-    if name == codec.choice_name and prefix in (DID, DO, FIXED):
-        return codec.choices
-    known = codec.domains.kinds if prefix in (DID, DO, FIXED) else case.study.units.categories
+    """Return the labels of a choice or a category; empty for a number."""
+    if prefix in (DID, DO, FIXED):
+        return case.study.interface.codec.labels.get(name, ())
+    known = case.study.units.categories
     return known[name].categories if name in known else ()
 
 
