@@ -55,7 +55,7 @@ def test_a_tie_is_a_verdict_and_as_good_as_is_not_better():
 
 
 def test_an_early_look_decides_only_what_is_plain():
-    claim = Claim(better="A", worse="B", envs=[ENV], rules=Rules(pairs=20), first_look=10)
+    claim = Claim(better="A", worse="B", envs=[ENV], rules=Rules(pairs=20, first_look=10))
     plain = only(claim, runs("A", [0.8, 0.9] * 10) + runs("B", [0.1] * 20))
     assert (plain.verdict, plain.pairs) == ("confirmed", 10)
     unsure = runs("A", [0.5, 0.2] * 10) + runs("B", [0.3, 0.25, 0.1, 0.2] * 5)

@@ -38,10 +38,12 @@ class Rules(StrictModel):
 
     Attributes:
         pairs: number of pairs of runs that a verdict uses; at least 10.
+        first_look: number of pairs at an earlier look; None for a single look.
         margin: the largest negligible difference, as a share of the gap between optimum and random action.
     """
 
     pairs: Pairs = LEAST_PAIRS
+    first_look: Pairs | None = None
     margin: Annotated[float, Field(ge=0.0)] = 0.01
 
 
@@ -53,7 +55,6 @@ class Comparison(StrictModel):
         envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
             judged together: instances of a random family are units as seeds are, settings are averaged.
         kind: whether the method is ``better``, at least ``as good``, or ``equivalent``.
-        first_look: number of pairs at an earlier look; None for a single look.
         worse_env: the environment of the other method, such as the system of ``envs`` with other known facts; empty for
             ``envs``. Environments of two patterns are paired if ``*`` matches the same string.
         by: the regret that is compared.
@@ -63,7 +64,6 @@ class Comparison(StrictModel):
     better: NonEmptyString
     envs: Annotated[list[str], Field(min_length=1)]
     kind: Kind = "better"
-    first_look: Pairs | None = None
     worse_env: str = ""
     by: Regret = "average_regret"
     after: PositiveInt | None = None
@@ -74,7 +74,7 @@ class Claim(Comparison):
 
     Attributes:
         worse: label of the other agent.
-        rules: pairs and margin.
+        rules: pairs, looks and margin.
     """
 
     worse: NonEmptyString
@@ -83,7 +83,8 @@ class Claim(Comparison):
     @property
     def looks(self) -> tuple[int, ...]:
         """Numbers of pairs at which the claim may be decided."""
-        return (self.first_look, self.rules.pairs) if self.first_look else (self.rules.pairs,)
+        first, last = self.rules.first_look, self.rules.pairs
+        return (first, last) if first else (last,)
 
 
 @dataclass(frozen=True, kw_only=True)
