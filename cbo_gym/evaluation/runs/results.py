@@ -118,15 +118,13 @@ class NewerError(ArgumentError):
 
 
 class StoredCurves(Protocol):
-    """The curves of a published run, from which its table is computed."""
+    """The curves of a published run, from which its table is computed; those of one kind can be stacked together."""
 
     @property
-    def kind(self) -> Hashable:
-        """Kind of the curves; curves of one kind are stacked together."""
+    def kind(self) -> Hashable: ...
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the table."""
+    def columns(self) -> tuple[str, ...]: ...
 
     def table(self) -> pl.DataFrame: ...
 
@@ -394,10 +392,8 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
     try:
         stored |= metadata_of(content)
         del stored["checksum"]
-        _require_columns(stored, pl.read_parquet_schema(BytesIO(content)))
         run = run_of(stored, pl.read_parquet(BytesIO(content)))
-        _require_rows(run)
-        require_numbers(run)
+        _require_table(run)
     except ValidationError as error:
         raise _no_run(path, stored, field_errors(error)) from error
     except NO_RESULT as error:
@@ -438,10 +434,9 @@ def metadata_of(source: Path | bytes) -> dict[str, Any]:
     Raises:
         KeyError, ValueError, PolarsError: if it has none.
     """
-    metadata: dict[str, Any] = from_json(
-        pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)[METADATA_KEY]
+    return dict(
+        from_json(pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)[METADATA_KEY])
     )
-    return metadata
 
 
 def _mib(size: int) -> str:
@@ -471,7 +466,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     Raises:
         KeyError, TypeError, ValueError, OverflowError: if a field is missing or wrong.
     """
-    # The next three calls raise for an invalid value.
+    # These calls raise for an invalid value.
     Version(stored["version"])
     Mode(stored["mode"])
     datetime.fromisoformat(stored["date"])
@@ -481,12 +476,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     # A field of older versions.
     values.pop("restamps", None)
     run = Run(**values, table=table)
-    _require_in_range(run)
-    return run
-
-
-def _require_in_range(run: Run) -> None:
-    """Check values of the right type that would break the code that reads them."""
+    # Values of the right type may break the code that reads them.
     for what, size, limit in (
         ("rounds", run.horizon, MAX_ROUNDS),
         ("characters of its agent", len(run.agent), MAX_LABEL_LENGTH),
@@ -498,6 +488,7 @@ def _require_in_range(run: Run) -> None:
         raise ArgumentError(f"its seed is {run.seed}; at most {MAX_SEED} is read")
     if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():
         raise ArgumentError(f"its optimum {run.optimum} and random value {run.random_value} must be finite numbers")
+    return run
 
 
 def require_intact(path: Path, content: bytes) -> None:
@@ -517,25 +508,27 @@ def require_intact(path: Path, content: bytes) -> None:
         raise ArgumentError(f"{path} is damaged: its content does not fit its checksum")
 
 
-def require_numbers(run: Run) -> None:
-    """Check that a finished run's rounds are counted from 1, and no number is missing.
-
-    Raises:
-        ArgumentError: naming the first wrong column.
-    """
-    if run.status != "finished":
+def _require_table(run: Run) -> None:
+    """Check that all columns are known, and that a finished run has those that it needs, without missing numbers."""
+    schema, is_finished = run.table.schema, run.status == "finished"
+    needed = [name for name in COLUMNS if name not in OPTIONAL_COLUMNS] if is_finished else []
+    if wrong := [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]:
+        raise ArgumentError(f"its table is wrong: columns {wrong}")
+    if not is_finished:
         return
-    known = {name: run.table[name] for name in ALWAYS_KNOWN if name in run.columns}
+    if run.table.height != run.horizon:
+        raise ArgumentError(f"its table is wrong: {run.table.height} rows for {run.horizon} rounds")
+    known = {name: run.table[name] for name in ALWAYS_KNOWN if name in schema}
     if wrong := [name for name, column in known.items() if not all_finite(column)]:
         raise ArgumentError(f"its table is wrong: there must be a finite number in every round of {wrong[0]}")
-    if not np.isfinite(run.table["simple_regret"].cast(pl.Float64).tail(1).fill_null(np.nan).to_numpy()).all():
+    if not all_finite(run.table["simple_regret"].tail(1)):
         raise ArgumentError("its table is wrong: there must be a finite simple_regret after the last round")
     if (known["round"].to_numpy() != np.arange(1, run.horizon + 1)).any():
         raise ArgumentError("its table is wrong: its rounds must be counted from 1")
     require_choices(known.get("choice"), len(run.choices))
 
 
-def require_choices(chosen: pl.Series | None, count: int) -> None:
+def require_choices(chosen: pl.Series | np.ndarray | None, count: int) -> None:
     """Check that every choice has a name.
 
     Raises:
@@ -552,18 +545,6 @@ def require_choices(chosen: pl.Series | None, count: int) -> None:
 def all_finite(column: pl.Series) -> bool:
     """Return whether no value is null, NaN or infinite."""
     return not column.null_count() and (not column.dtype.is_float() or bool(column.is_finite().all()))
-
-
-def _require_columns(stored: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Check that all columns are known, and that a finished run has those that it needs."""
-    needed = [name for name in COLUMNS if name not in OPTIONAL_COLUMNS] if stored["status"] == "finished" else []
-    if wrong := [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]:
-        raise ArgumentError(f"its table is wrong: columns {wrong}")
-
-
-def _require_rows(run: Run) -> None:
-    if run.status == "finished" and run.table.height != run.horizon:
-        raise ArgumentError(f"its table is wrong: {run.table.height} rows for {run.horizon} rounds")
 
 
 def recommendation_rounds(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:

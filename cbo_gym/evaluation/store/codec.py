@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from functools import cache
 from io import BytesIO
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import polars as pl
@@ -30,7 +29,7 @@ from cbo_gym.evaluation.runs.results import (
     run_of,
     seal_table,
 )
-from cbo_gym.evaluation.store.curves import ALWAYS, DOUBLE, EXACT, KEPT_AS, NEVER, Lists, kept_curves, share_curves
+from cbo_gym.evaluation.store.curves import ALWAYS, DOUBLE, EXACT, KEPT_AS, NEVER, attach_curves, kept_curves
 
 # Raised when older versions of the package cannot read the files.
 SCHEMA = 3
@@ -40,42 +39,34 @@ READ = (1, 2, 3)
 COMPRESSED: dict[str, Any] = {"compression": "brotli", "compression_level": 11, "statistics": False}
 _EMPTY = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
 _HINTS = {name: hint for name, hint in get_type_hints(Run).items() if name != "table"}
+# Types of the fields, without None.
+_KINDS = {
+    name: next(kind for kind in (get_args(hint) if isinstance(hint, UnionType) else [hint]) if kind is not NoneType)
+    for name, hint in _HINTS.items()
+}
+_JSON = {name for name, kind in _KINDS.items() if get_origin(kind) in (dict, list, tuple)}
+_NUMBERS: dict[Any, Any] = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+# Types of the columns of fields and times.
+_DTYPES: dict[str, Any] = {
+    "key": pl.String,
+    **{name: _NUMBERS.get(kind, pl.String) for name, kind in _KINDS.items()},
+    **dict.fromkeys(TIMING_COLUMNS, pl.Float32),
+}
 
 
 def _row(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = {"key": run.id}
-    for name in _HINTS:
-        value = getattr(run, name)
-        row[name] = as_json(value) if _is_json(name) else value
+    row |= {name: as_json(getattr(run, name)) if name in _JSON else getattr(run, name) for name in _KINDS}
     if run.status == "finished":
         row |= {name: float(run.table[name].to_numpy().mean()) for name in TIMING_COLUMNS}
         row |= kept_curves(run)
     return row
 
 
-def _type(name: str) -> Any:
-    """Return the type of a field without None."""
-    hint = _HINTS[name]
-    options = get_args(hint) if isinstance(hint, UnionType) else [hint]
-    return next(option for option in options if option is not type(None))
-
-
-@cache
-def _is_json(name: str) -> bool:
-    return get_origin(_type(name)) in (dict, list, tuple)
-
-
-def _dtype(name: str) -> Any:
-    """Return the type of a field's column."""
-    kinds: dict[Any, Any] = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-    return kinds.get(_type(name), pl.String)
-
-
 def file_content(name: str, runs: Sequence[Run]) -> bytes:
     """Return the content of a store's file of that name."""
     rows = [_row(run) for run in runs]
-    schema: dict[str, Any] = {"key": pl.String, **{field: _dtype(field) for field in _HINTS}}
-    schema |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
+    schema = dict(_DTYPES)
     for row in rows:
         schema |= {column: pl.List(value.dtype) for column, value in row.items() if isinstance(value, pl.Series)}
     columns = {
@@ -101,11 +92,10 @@ def read_store_file(path: Path) -> list[Run]:
         if about["schema"] not in READ:
             which = f"its schema is {short_repr(about['schema'])}, this version reads {SCHEMA}; install a newer one"
             raise NewerError(f"{path} is of another version of cbo-gym: {which}")
-        descriptions = _read_descriptions(content)
-        runs = _runs(descriptions)
-        lists = [name for name, dtype in pl.read_parquet_schema(BytesIO(content)).items() if dtype == pl.List]
-        curves = Lists(pl.read_parquet(BytesIO(content), columns=lists) if lists else pl.DataFrame())
-        return share_curves(runs, curves, descriptions)
+        frame = _read_frame(content)
+        runs = _runs(frame)
+        attach_curves(runs, frame)
+        return runs
     except NewerError:
         raise
     except ValidationError as error:
@@ -114,13 +104,12 @@ def read_store_file(path: Path) -> list[Run]:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {error}") from error
 
 
-def _read_descriptions(content: bytes) -> pl.DataFrame:
-    """Read the fields of the runs of a file, without their curves."""
+def _read_frame(content: bytes) -> pl.DataFrame:
     schema = pl.read_parquet_schema(BytesIO(content))
-    if wrong := [name for name, dtype in schema.items() if _known_columns().get(name) != dtype]:
+    known = _known_columns()
+    if wrong := [name for name, dtype in schema.items() if known.get(name) != dtype]:
         raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
-    plain = [name for name, dtype in schema.items() if dtype != pl.List]
-    frame = pl.read_parquet(BytesIO(content), columns=plain)
+    frame = pl.read_parquet(BytesIO(content))
     needed = {f.name for f in fields(Run) if f.default is MISSING and f.default_factory is MISSING}
     curves = ALWAYS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
     if lacking := sorted({"key", *needed, *TIMING_COLUMNS, *curves} - set(schema)):
@@ -130,9 +119,7 @@ def _read_descriptions(content: bytes) -> pl.DataFrame:
 
 def _known_columns() -> dict[str, Any]:
     """Return every column that is read, with its type; ``restamps`` is of older versions."""
-    known = dict.fromkeys(("key", "restamps"), pl.String) | {name: _dtype(name) for name in _HINTS}
-    known |= dict.fromkeys(TIMING_COLUMNS, pl.Float32)
-    known |= {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
+    known = _DTYPES | {"restamps": pl.String} | {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
     return known | {
         name: pl.List(KEPT_AS[dtype.base_type()])
         for name, dtype in COLUMNS.items()
@@ -140,21 +127,21 @@ def _known_columns() -> dict[str, Any]:
     }
 
 
-def _runs(descriptions: pl.DataFrame) -> list[Run]:
+def _runs(frame: pl.DataFrame) -> list[Run]:
     """Return the runs without their tables; equal values are in memory once."""
-    known: dict[Any, Any] = {}
-    parsed: dict[str, Any] = {}
+    known: dict[tuple[bool, Any], Any] = {}
 
     def value(name: str, stored: Any) -> Any:
-        if not _is_json(name):
-            return known.setdefault(stored, stored) if isinstance(stored, str) else stored
-        if stored not in parsed:
-            parsed[stored] = from_json(stored)
-        return parsed[stored]
+        if not isinstance(stored, str):
+            return stored
+        is_json = name in _JSON
+        if (is_json, stored) not in known:
+            known[is_json, stored] = from_json(stored) if is_json else stored
+        return known[is_json, stored]
 
     runs = []
-    for row in descriptions.iter_rows(named=True):
-        run = run_of({name: value(name, row[name]) for name in _HINTS if name in row}, _EMPTY)
+    for row in frame.select(name for name in frame.columns if name in _DTYPES).iter_rows(named=True):
+        run = run_of({name: value(name, row[name]) for name in _KINDS if name in row}, _EMPTY)
         if row["key"] != run.id:
             raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, does not match its key")
         runs.append(run)

@@ -10,10 +10,9 @@ double precision, as ``<column>_double``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -41,7 +40,6 @@ SLACK = 1e-6
 # Types of columns as they are kept; columns of lists are not.
 KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}
 
-Array = np.ndarray
 Kept = Mapping[str, np.ndarray]
 # Column -> its values from the optimum and the kept columns.
 FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
@@ -76,17 +74,12 @@ def kept_curves(run: Run) -> dict[str, pl.Series]:
         follows = _follows(run.optimum, _double(kept), [name])
         if not (follows and _all_close(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
             kept[name] = table[name].cast(form)
-    shorter = kept | {"reward": _round_rewards(run, kept)}
-    for candidate in (shorter, kept):
+    double = _double(kept)
+    rounded = round_rewards(double["reward"], run.optimum - double["instant_regret"], run.optimum - run.random_value)
+    for candidate in (kept | {"reward": pl.Series("reward", rounded, pl.Float32)}, kept):
         if _same_gaps(gaps_of(run), gaps_of(_with_kept(run, candidate))):
             return candidate
     return kept | {f"{name}{DOUBLE}": table[name] for name in EXACT}
-
-
-def _round_rewards(run: Run, kept: Mapping[str, pl.Series]) -> pl.Series:
-    double = _double(kept)
-    expected = run.optimum - double["instant_regret"]
-    return pl.Series("reward", round_rewards(double["reward"], expected, run.optimum - run.random_value), pl.Float32)
 
 
 def as_published(run: Run) -> Run:
@@ -96,7 +89,8 @@ def as_published(run: Run) -> Run:
 
 def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
     """Return the run as it is read from a store that keeps these curves."""
-    return replace(run, table=_table(run.horizon, run.optimum, dict.fromkeys(TIMING_COLUMNS, 0.0), kept))
+    curves = KeptCurves(run.horizon, run.optimum, dict.fromkeys(TIMING_COLUMNS, 0.0), _double(kept))
+    return replace(run, table=curves.table())
 
 
 def _same_gaps(gaps: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
@@ -113,171 +107,103 @@ def _all_close(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
     return bool(np.allclose(values, others, rtol=SLACK, atol=SLACK * size, equal_nan=True))
 
 
-def share_curves(runs: Sequence[Run], curves: Lists, descriptions: pl.DataFrame) -> list[Run]:
-    """Return the runs; the finished ones share their curves."""
-    shared = _SharedCurves(
-        runs, curves, {name: descriptions[name].cast(pl.Float64).to_numpy() for name in TIMING_COLUMNS}
-    )
-    finished = [row for row, run in enumerate(runs) if run.status == "finished"]
-    for row in finished:
-        shared.require_whole(row, runs[row])
-    for name in curves.names if finished else ():
-        if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(curves.flat[name]):
+def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
+    """Give the finished runs of a file the curves from which their tables are computed.
+
+    Args:
+        runs: Runs in the order of the file, without tables.
+        frame: Row per run, with its kept columns, which are null if the run does not have them, and its mean seconds.
+
+    Raises:
+        ArgumentError: if a curve lacks rounds or numbers.
+    """
+    names = [name for name, dtype in frame.schema.items() if dtype == pl.List]
+    lengths = {name: frame[name].list.len().to_list() for name in names}
+    curves: dict[str, list[np.ndarray]] = {}
+    for name in names:
+        flat = frame[name].filter(frame[name].list.len() > 0).explode()
+        if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(flat):
             raise ArgumentError(f"there must be a finite number in every round of {name}")
-    for row in finished:
-        with_curves(runs[row], _Curves(shared, row))
-    return list(runs)
+        numbers = (flat.cast(pl.Float64) if flat.null_count() else flat).to_numpy()
+        curves[name] = np.split(numbers, np.cumsum([length or 0 for length in lengths[name]])[:-1])
+    seconds = frame.select(TIMING_COLUMNS).rows(named=True)
+    for row, run in enumerate(runs):
+        if run.status == "finished":
+            kept = {name: curves[name][row] for name in names if lengths[name][row] is not None}
+            own = KeptCurves(run.horizon, run.optimum, seconds[row], kept)
+            _require_whole(run, own)
+            with_curves(run, own)
 
 
-class Lists:
-    """Columns of lists, concatenated; each row is a slice.
+def _require_whole(run: Run, curves: KeptCurves) -> None:
+    """Check that a finished run has a value per round in each curve, a recommendation at the end, and times."""
+    what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
+    if not set(ALWAYS) <= curves.kept.keys() or any(len(values) != run.horizon for values in curves.kept.values()):
+        raise ArgumentError(f"{what} must have {run.horizon} rounds in all of its curves")
+    if not all(map(math.isfinite, [curves.kept["simple_regret"][-1], *curves.seconds.values()])):
+        raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
+    require_choices(curves.kept.get("choice"), len(run.choices))
 
-    Args:
-        frame: Columns of lists; cells may be null.
+
+@dataclass(frozen=True, slots=True)
+class KeptCurves:
+    """The curves that a store keeps of a run, from which its table is computed.
+
+    Attributes:
+        rounds: Number of rounds.
+        optimum: Optimum of the task.
+        seconds: Mean seconds of a round in each of the columns of times.
+        kept: Kept columns, named as in the store, shape ``(rounds,)`` each; NaN for null.
     """
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self.names = frame.columns
-        self.height = frame.height
-        lengths = {name: frame[name].list.len() for name in self.names}
-        self._present = {name: length.is_not_null().to_numpy() for name, length in lengths.items()}
-        self.lengths = {name: length.fill_null(0).to_numpy().astype(np.int64) for name, length in lengths.items()}
-        self._starts = {name: np.cumsum(length) - length for name, length in self.lengths.items()}
-        self.flat = {name: frame[name].filter(lengths[name] > 0).explode().rechunk() for name in self.names}
-        self._numbers: dict[str, Array] = {}
-
-    @cached_property
-    def kinds(self) -> Array:
-        """A bit mask of the columns that are not null, for each row."""
-        bits = [self._present[name].astype(np.int64) << index for index, name in enumerate(self.names)]
-        return np.sum([np.zeros(self.height, dtype=np.int64), *bits], axis=0)
-
-    def present(self, kind: int) -> tuple[str, ...]:
-        """Return the columns that rows of a kind have."""
-        return tuple(name for index, name in enumerate(self.names) if kind >> index & 1)
-
-    def of_row(self, row: int) -> dict[str, pl.Series]:
-        """Return the values of a row by column, without null."""
-        return {
-            name: self.flat[name].slice(self._starts[name][row], self.lengths[name][row])
-            for name in self.present(int(self.kinds[row]))
-        }
-
-    def of_rows(self, name: str, rows: Array, length: int) -> Array:
-        """Return the values of rows of one length in a column, shape ``(rows, length)``; null is NaN."""
-        values: Array = self._of(name)[self._starts[name][rows][:, None] + np.arange(length)]
-        return values
-
-    def last(self, name: str, row: int) -> float:
-        """Return the last value of a row in a column."""
-        return float(self._of(name)[self._starts[name][row] + self.lengths[name][row] - 1])
-
-    def _of(self, name: str) -> Array:
-        if name not in self._numbers:
-            flat = self.flat[name]
-            self._numbers[name] = (flat.cast(pl.Float64) if flat.null_count() else flat).to_numpy()
-        return self._numbers[name]
-
-
-class _SharedCurves:
-    """The curves that the runs of a file share.
-
-    Args:
-        runs: Runs in the order of the file.
-        curves: One row per run.
-        seconds: Mean seconds of each run.
-    """
-
-    def __init__(self, runs: Sequence[Run], curves: Lists, seconds: Mapping[str, np.ndarray]) -> None:
-        self.curves = curves
-        self.seconds = seconds
-        self.horizons = np.array([run.horizon for run in runs])
-        self.optima = np.array([run.optimum for run in runs])
-        kinds = [int(kind) for kind in np.unique(curves.kinds)]
-        self.kept = {kind: curves.present(kind) for kind in kinds}
-        self.columns = {kind: _columns(names) for kind, names in self.kept.items()}
-
-    def kind(self, row: int) -> int:
-        """Return the kind of a run's curves."""
-        return int(self.curves.kinds[row])
-
-    def require_whole(self, row: int, run: Run) -> None:
-        """Check that a finished run has a value per round in each curve, a recommendation at the end, and times."""
-        names = self.kept[self.kind(row)]
-        what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
-        if not set(ALWAYS) <= set(names) or any(self.curves.lengths[name][row] != run.horizon for name in names):
-            raise ArgumentError(f"{what} must have {run.horizon} rounds in all of its curves")
-        last = self.curves.last("simple_regret", row)
-        if not all(map(math.isfinite, [last, *(seconds[row] for seconds in self.seconds.values())])):
-            raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
-        if "choice" in names:
-            require_choices(self.curves.of_row(row)["choice"], len(run.choices))
-
-
-def _columns(kept: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns of the table of a run that keeps some curves."""
-    names = {name.removesuffix(DOUBLE) for name in kept}
-    return tuple(name for name in COLUMNS if name in names or name not in OPTIONAL_COLUMNS)
-
-
-class _Curves:
-    """The curves of one run of a file."""
-
-    __slots__ = ("row", "shared")
-
-    def __init__(self, shared: _SharedCurves, row: int) -> None:
-        self.shared, self.row = shared, row
+    rounds: int
+    optimum: float
+    seconds: Mapping[str, float]
+    kept: Kept
 
     @property
-    def kind(self) -> Hashable:
-        """The file and the kept curves."""
-        return id(self.shared), self.shared.kind(self.row)
+    def kind(self) -> tuple[str, ...]:
+        """Names of the kept columns."""
+        return "kept", *self.kept
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table."""
-        return self.shared.columns[self.shared.kind(self.row)]
+        return _columns(tuple(self.kept))
 
     def table(self) -> pl.DataFrame:
-        """Return the table."""
-        shared, row = self.shared, self.row
-        seconds = {name: float(values[row]) for name, values in shared.seconds.items()}
-        return _table(int(shared.horizons[row]), float(shared.optima[row]), seconds, shared.curves.of_row(row))
+        """Return the table: one row per round."""
+        curves = self.stack([self], self.columns)
+        return pl.DataFrame(
+            {
+                # A column that follows is null in rounds without a recommendation.
+                name: pl.Series(curves[name][0], nan_to_null=True).cast(COLUMNS[name])
+                if COLUMNS[name].base_type() in KEPT_AS
+                else pl.Series([None], dtype=COLUMNS[name]).new_from_index(0, self.rounds)
+                for name in self.columns
+            }
+        )
 
-    def stack(self, others: Sequence[_Curves], names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return columns of several runs that keep the same curves."""
-        shared, rounds = self.shared, int(self.shared.horizons[self.row])
-        rows = np.array([curves.row for curves in others])
-        kept_names = shared.kept[shared.kind(self.row)]
-        kept = {name: shared.curves.of_rows(name, rows, rounds) for name in kept_names}
-        kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
-        doubled = {name: _to_double(values) for name, values in kept.items()}
-        follows = _follows(shared.optima[rows][:, None], doubled, names)
-        columns = {"round": np.broadcast_to(np.arange(1, rounds + 1), (len(rows), rounds)), **follows}
-        columns |= {name: np.repeat(values[rows][:, None], rounds, axis=1) for name, values in shared.seconds.items()}
-        columns |= {name: _to_double(kept[name]) if COLUMNS.get(name) == pl.Float64 else kept[name] for name in kept}
-        columns |= {
-            name: np.full((len(rows), rounds), np.nan) for name in set(names) & set(self.columns) - set(columns)
+    def stack(self, others: Sequence[KeptCurves], names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Return columns of several runs of one kind, shape ``(runs, rounds)`` each; NaN for null."""
+        shape = len(others), self.rounds
+        kept = {name: np.stack([curves.kept[name] for curves in others]) for name in self.kept}
+        kept = {
+            name: values.astype(float) if COLUMNS.get(name.removesuffix(DOUBLE)) == pl.Float64 else values
+            for name, values in kept.items()
         }
+        kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
+        columns = {name: np.full(shape, np.nan) for name in names}
+        columns |= _follows(np.array([[curves.optimum] for curves in others]), kept, names)
+        columns["round"] = np.broadcast_to(np.arange(1, self.rounds + 1), shape)
+        for name in TIMING_COLUMNS:
+            columns[name] = np.repeat([[curves.seconds[name]] for curves in others], self.rounds, axis=1)
+        columns |= kept
         return {name: columns[name] for name in names}
 
 
-def _to_double(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.float64)
-
-
-def _table(rounds: int, optimum: float, seconds: Mapping[str, float], kept: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """Return the table of a finished run: one row per round."""
-    kept = {**kept, **{name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}}
-    follows = _follows(optimum, _double(kept), FOLLOWING)
-    columns: dict[str, Any] = {"round": np.arange(1, rounds + 1)}
-    columns |= {name: np.full(rounds, second) for name, second in seconds.items()}
-    for name, dtype in COLUMNS.items():
-        if name in kept:
-            columns[name] = kept[name].cast(dtype)
-        # A column that follows is null in rounds without a recommendation.
-        elif name in follows:
-            columns[name] = pl.Series(follows[name], dtype=dtype, nan_to_null=True)
-        elif name not in columns and name not in OPTIONAL_COLUMNS:
-            columns[name] = pl.Series([None], dtype=dtype).new_from_index(0, rounds)
-    return pl.DataFrame({name: columns[name] for name in COLUMNS if name in columns})
+@cache
+def _columns(kept: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of the table of a run that keeps some curves."""
+    names = {name.removesuffix(DOUBLE) for name in kept}
+    return tuple(name for name in COLUMNS if name in names or name not in OPTIONAL_COLUMNS)
