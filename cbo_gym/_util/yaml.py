@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -62,30 +61,61 @@ class Lines:
 
     Args:
         root: Root of the file's nodes; None for an empty file.
+
+    Raises:
+        ArgumentError: if a node is not allowed, or they are too many or too deep; an alias counts as a copy of its
+            target.
     """
 
     def __init__(self, root: yaml.Node | None) -> None:
         self._lines: dict[tuple[str, ...], int] = {}
+        self._count = 0
         if root is not None:
-            self._add(root, ())
+            self._add(root, (), ())
 
-    def _add(self, node: yaml.Node, keys: tuple[str, ...]) -> None:
-        """Store the line of each key and item below a node; below an alias, the lines of its target."""
+    def _add(self, node: yaml.Node, keys: tuple[str, ...], parents: tuple[yaml.Node, ...]) -> None:
+        """Check a node, and store the line of each key and item below it; below an alias, the lines of its target."""
+        # The target of an alias comes earlier in the file, so the last line is that of the alias.
+        line = max(each.start_mark.line for each in (*parents, node))
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise _refusal(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
+        if node in parents:
+            raise _refusal(line, "an alias of a part that contains it")
+        if len(parents) > MAX_DEPTH:
+            raise _too_deep(line)
+        children: list[tuple[str, yaml.Node, yaml.Node]] = []
         if isinstance(node, yaml.MappingNode):
+            _check_keys(node)
+            self._count += len(node.value)
             children = [(key.value, key, value) for key, value in node.value]
         elif isinstance(node, yaml.SequenceNode):
             children = [(str(number), item, item) for number, item in enumerate(node.value)]
-        else:
-            return
+        elif node.tag in _NUMBERS and len(node.value) > MAX_NUMBER:
+            raise _refusal(line, f"a number of {len(node.value)} digits; at most {MAX_NUMBER} are allowed")
         for name, start, child in children:
             self._lines[*keys, name] = start.start_mark.line + 1
-            self._add(child, (*keys, name))
+            self._add(child, (*keys, name), (*parents, node))
 
     def of(self, path: KeyPath) -> int | None:
         """Return the line of a value, or of its nearest parent in the file; None if the file has neither."""
         keys = tuple(map(str, path))
         lengths = range(len(keys), 0, -1)
         return next((self._lines[keys[:length]] for length in lengths if keys[:length] in self._lines), None)
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Make strings of all keys, ``no`` and ``null`` too; refuse one that comes twice or is no scalar."""
+    key_lines: dict[str, int] = {}
+    for key, _ in node.value:
+        line = key.start_mark.line
+        if not isinstance(key, yaml.ScalarNode):
+            raise _refusal(line, "a key that is a list or a mapping; keys are names")
+        if key.value in key_lines:
+            raise _refusal(line, f"the key {key.value!r} comes twice, first in line {key_lines[key.value] + 1}")
+        key_lines[key.value] = line
+        if key.tag != MERGE:
+            key.tag = STRING
 
 
 def read_yaml(path: Path) -> Any:
@@ -101,18 +131,15 @@ def read_yaml(path: Path) -> Any:
 def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
     """Return the contents of a YAML file, and the lines of its values; raise as :func:`read_yaml` does."""
     try:
-        may_be_endless = path.exists() and not (path.is_file() or path.is_dir())
-        data = b""
-        if not may_be_endless:
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ArgumentError("it is a device or a pipe, which might never end; give a file")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ArgumentError(str(error.strerror)) from error
     # The path is not valid.
     except ValueError as error:
         raise ArgumentError(str(error)) from error
-    if may_be_endless:
-        raise ArgumentError("it is a device or a pipe, which might never end; give a file")
     return parse_yaml(data)
 
 
@@ -158,64 +185,10 @@ def _construct(data: bytes) -> tuple[Any, Lines]:
     loader = _Loader(data)
     try:
         root = loader.get_single_node()
-        if root is None:
-            return None, Lines(None)
-        _Measure().of(root)
         lines = Lines(root)
-        return loader.construct_document(root), lines
+        return None if root is None else loader.construct_document(root), lines
     finally:
         loader.dispose()
-
-
-class _Measure:
-    """Sizes and depths of nodes; each alias counts as a copy of its target."""
-
-    def __init__(self) -> None:
-        # None for a node whose children are being measured.
-        self._sizes: dict[yaml.Node, tuple[int, int] | None] = {}
-
-    def of(self, node: yaml.Node) -> tuple[int, int]:
-        """Return the number of nodes in and below a node, and their depth.
-
-        The target of an alias comes earlier in the file and is already measured. The recursion is therefore no deeper
-        than the file is nested.
-        """
-        line = node.start_mark.line
-        if node in self._sizes:
-            size_and_depth = self._sizes[node]
-            if size_and_depth is None:
-                raise _refusal(line, "an alias of a part that contains it")
-            return size_and_depth
-        self._sizes[node] = None
-        children = [self.of(child) for child in _children(node)]
-        size, depth = 1 + sum(size for size, _ in children), 1 + max((depth for _, depth in children), default=0)
-        if size > MAX_NODES:
-            raise _refusal(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
-        if depth > MAX_DEPTH:
-            raise _too_deep(line)
-        self._sizes[node] = size, depth
-        return size, depth
-
-
-def _children(node: yaml.Node) -> Iterator[yaml.Node]:
-    """Check a node, and yield its children. Keys become strings, ``no`` and ``null`` too."""
-    if isinstance(node, yaml.MappingNode):
-        key_lines: dict[str, int] = {}
-        for key, value in node.value:
-            line = key.start_mark.line
-            if not isinstance(key, yaml.ScalarNode):
-                raise _refusal(line, "a key that is a list or a mapping; keys are names")
-            if key.value in key_lines:
-                raise _refusal(line, f"the key {key.value!r} comes twice, first in line {key_lines[key.value] + 1}")
-            key_lines[key.value] = line
-            if key.tag != MERGE:
-                key.tag = STRING
-            yield key
-            yield value
-    elif isinstance(node, yaml.SequenceNode):
-        yield from node.value
-    elif node.tag in _NUMBERS and len(node.value) > MAX_NUMBER:
-        raise _refusal(node.start_mark.line, f"a number of {len(node.value)} digits; at most {MAX_NUMBER} are allowed")
 
 
 def _too_deep(line: int) -> ArgumentError:
