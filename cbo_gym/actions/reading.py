@@ -108,6 +108,48 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     raise InvalidAction(f"{allowed}; given {short_repr(value)}") from cause
 
 
+def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str]) -> tuple[int, list[float]]:
+    """Return the index of an action that chooses one of ``count`` options, and its values, one for each name.
+
+    Args:
+        value: a dict.
+        keys: its keys, of the index and of the values.
+        count: number of options.
+        names: names of the values, which are in [0, 1].
+
+    Raises:
+        gymnasium.error.InvalidAction: if it is anything else.
+    """
+    chosen, numbers = as_entries(value, keys)
+    index, values = as_index(chosen, count, keys[0]), as_numbers(numbers, keys[1])
+    if values.shape != (len(names),):
+        raise InvalidAction(
+            f"{keys[1]} must have shape ({len(names)},); given shape {values.shape}. There is one for each of "
+            f"{short_repr(list(names))}"
+        )
+    point: list[float] = values.tolist()
+    for number in point:
+        if not 0.0 <= number <= 1.0:
+            raise InvalidAction(f"the value of {names[point.index(number)]} must lie in [0, 1]; given {number}")
+    return index, point
+
+
+def as_choices(value: Any, keys: tuple[str, str], count: int, width: int) -> tuple[ndarray, ndarray, ndarray]:
+    """Return the indices ``(n,)`` and the values ``(n, width)`` of a batch, and which are those of :func:`as_choice`.
+
+    Raises:
+        gymnasium.error.InvalidAction: if the shapes differ.
+    """
+    chosen, numbers = as_entries(value, keys)
+    chosen, values = as_whole_numbers(chosen, keys[0]), as_numbers(numbers, keys[1])
+    if chosen.ndim != 1 or values.shape != (len(chosen), width):
+        raise InvalidAction(
+            f"{keys[0]} and {keys[1]} must have shapes (n,) and (n, {width}); given {chosen.shape} and {values.shape}"
+        )
+    inside = (chosen >= 0) & (chosen < count) & ((values >= 0.0) & (values <= 1.0)).all(axis=1)
+    return chosen, values, inside
+
+
 def copy_action(space: spaces.Space[Any], value: Any, name: str = "the action") -> Any:
     """Return one action, or a batch of actions, in new arrays.
 

@@ -14,7 +14,7 @@ from gymnasium.error import InvalidAction
 from cbo_gym.actions import ChoiceCodec, Domains, LimitedDict, Limits
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
-from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
+from cbo_gym.actions.reading import as_choice, as_choices
 from cbo_gym.actions.spaces import ON_GRID, unit_box
 from cbo_gym.errors import short_repr
 from cbo_gym.modes.base.interface import Description, Interface, Region
@@ -94,19 +94,8 @@ class ChoiceInterface(SettingInterface):
         return self.codec_class(space, domains, self.key, sets, self.set_names())
 
     def decode(self, action: Action) -> Intervention:
-        chosen, numbers = as_entries(action, self._keys)
-        members = self._member_scales[as_index(chosen, len(self._members), self.key)]
-        values = as_numbers(numbers, "values")
-        if values.shape != (len(self._manipulable),):
-            raise InvalidAction(
-                f"values must have shape ({len(self._manipulable)},), one for each of "
-                f"{list(self._manipulable)}; given shape {values.shape}"
-            )
-        point = values.tolist()
-        for value in point:
-            if not 0.0 <= value <= 1.0:
-                name = self._manipulable[point.index(value)]
-                raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
+        chosen, point = as_choice(action, self._keys, len(self._members), self._manipulable)
+        members = self._member_scales[chosen]
         if (grid := self.codec.grid) is not None:
             for name, index, _ in members:
                 if grid.is_off(index, point[index]):
@@ -119,15 +108,7 @@ class ChoiceInterface(SettingInterface):
         return Intervention(self._soft, {name: (True, value) for name, value in native.items()})
 
     def decode_batch(self, actions: Actions) -> Intervention:
-        chosen, values = as_entries(actions, self._keys)
-        chosen, values = as_whole_numbers(chosen, self.key), as_numbers(values, "values")
-        if chosen.ndim != 1 or values.shape != (len(chosen), len(self._manipulable)):
-            raise InvalidAction(
-                f"{self.key} and values must have shapes (n,) and (n, {len(self._manipulable)}); "
-                f"given {chosen.shape} and {values.shape}"
-            )
-        inside = (chosen >= 0) & (chosen < len(self._members))
-        inside &= ((values >= 0.0) & (values <= 1.0)).all(axis=1)
+        chosen, values, inside = as_choices(actions, self._keys, len(self._members), len(self._manipulable))
         membership = np.zeros((len(self._members), len(self._manipulable)), dtype=bool)
         for row, members in enumerate(self._members):
             membership[row, members] = True
@@ -136,12 +117,7 @@ class ChoiceInterface(SettingInterface):
             inside &= (~masks | (np.abs(values - grid.nearest(values)) <= ON_GRID)).all(axis=1)
         if self.codec.limits is not None:
             inside &= self.codec.limits.contains(values, masks)
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise InvalidAction(
-                f"action {first} is outside {self.action_space}; given {self.key} {chosen[first]}, "
-                f"values {short_repr(values[first].tolist())}"
-            )
+        self.require_inside(inside, "action {}", chosen, values)
         native = self.domains.to_native(values.T)
         hard = {
             name: (masks[:, index], native[index])

@@ -12,7 +12,7 @@ from cbo_gym.actions import SuperArmCodec, SuperArmSpace
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_numbers
-from cbo_gym.errors import ArgumentError, short_repr
+from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.base.interface import Description, Entry, Region
 from cbo_gym.modes.base.parametric import MISSING, ParametricInterface, short_numbers, widest_of
 from cbo_gym.modes.base.pricing import Priceable
@@ -79,11 +79,7 @@ class MaskedInterface(ParametricInterface):
         if array.ndim != 2 or array.shape[1] != self._count:
             raise InvalidAction(f"the super arms must have shape (n, {self._count}); given {array.shape}")
         inside = ((array == 0.0) | (array == 1.0)).all(axis=1) & (array.sum(axis=1) <= self.super_arm_size)
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise InvalidAction(
-                f"super arm {first} is outside {self.action_space}; given {short_repr(array[first].tolist())}"
-            )
+        self.require_inside(inside, "super arm {}", array)
         return Intervention(tuple(array.T))
 
     def describe(self, intervention: Intervention) -> Description:

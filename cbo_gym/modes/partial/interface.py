@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import InvalidAction
 
 from cbo_gym._util.arguments import require_positive, require_truth_value
 from cbo_gym.actions import Costs, Domains
 from cbo_gym.actions.codec import Actions, PurchaseCodec, Record
 from cbo_gym.actions.costs import Changed
-from cbo_gym.actions.reading import as_entries, as_index, as_numbers, as_whole_numbers
+from cbo_gym.actions.reading import as_choice, as_choices
 from cbo_gym.actions.spaces import unit_box
-from cbo_gym.errors import ArgumentError, short_repr
+from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.base.interface import Description, Region
 from cbo_gym.modes.base.parametric import ParametricInterface
 from cbo_gym.modes.base.pricing import Priceable
@@ -119,31 +118,12 @@ class PartialInterface(ParametricInterface):
         return np.array([[name in own for name in self.domains.names] for own in (*self.codec.sets, ())])
 
     def decode(self, action: Action) -> Intervention:
-        chosen, numbers = as_entries(action, KEYS)
-        index, values = as_index(chosen, len(self.purchases), "node"), as_numbers(numbers, "values")
-        if values.shape != (len(self.domains),):
-            raise InvalidAction(f"values must have shape ({len(self.domains)},); given shape {values.shape}")
-        point = values.tolist()
-        for name, value in zip(self.domains.names, point, strict=True):
-            if not 0.0 <= value <= 1.0:
-                raise InvalidAction(f"the value of {name} must lie in [0, 1]; given {value}")
+        index, point = as_choice(action, KEYS, len(self.purchases), self.domains.names)
         return self._intervention(float(index), self.domains.to_native(point))
 
     def decode_batch(self, actions: Actions) -> Intervention:
-        chosen, numbers = as_entries(actions, KEYS)
-        chosen, values = as_whole_numbers(chosen, "node"), as_numbers(numbers, "values")
-        if chosen.ndim != 1 or values.shape != (len(chosen), len(self.domains)):
-            raise InvalidAction(
-                f"node and values must have shapes (n,) and (n, {len(self.domains)}); given {chosen.shape} and "
-                f"{values.shape}"
-            )
-        inside = (chosen >= 0) & (chosen < len(self.purchases)) & ((values >= 0.0) & (values <= 1.0)).all(axis=1)
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise InvalidAction(
-                f"action {first} is outside {self.action_space}; given node {chosen[first]}, "
-                f"values {short_repr(values[first].tolist())}"
-            )
+        chosen, values, inside = as_choices(actions, KEYS, len(self.purchases), len(self.domains))
+        self.require_inside(inside, "action {}", chosen, values)
         return self._intervention(chosen.astype(float), self.domains.to_native(values.T))
 
     def _intervention(self, choice: Any, native: Sequence[Any]) -> Intervention:

@@ -94,11 +94,7 @@ class SoftInterface(ParametricInterface):
             inside &= (np.abs(finite - self._grid.nearest(finite)) <= ON_GRID).all(axis=1)
         if self._limits is not None:
             inside &= self._limits.contains(array)
-        if not inside.all():
-            first = int(np.argmin(inside))
-            raise InvalidAction(
-                f"actions[{first}] is outside {self.action_space}; given {short_repr(array[first].tolist())}"
-            )
+        self.require_inside(inside, "actions[{}]", array)
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
