@@ -102,17 +102,6 @@ class AtRandom(Strategy):
         return None
 
 
-class Fixed(Strategy):
-    """One move in all rounds: the worst for an agent that plays at random."""
-
-    def __init__(self, game: Game) -> None:
-        super().__init__(game)
-        self._move = game.moves[game.worst]
-
-    def move(self, memory: Memory, action: Sequence[Floats]) -> np.ndarray:
-        return self._move
-
-
 class Reply(NamedTuple):
     """The adaptive adversary's memory: the agent's discounted rewards against each move, and the next move."""
 
@@ -226,7 +215,13 @@ class MoveFunction(Strategy):
         return np.concatenate([past, actions[..., None, :]], axis=-2)
 
 
-STRATEGIES: dict[str, type[Strategy]] = {"adaptive": Adaptive, "informed": Informed, "random": AtRandom, "fixed": Fixed}
+STRATEGIES: dict[str, Callable[[Game], Strategy]] = {
+    "adaptive": Adaptive,
+    "informed": Informed,
+    "random": AtRandom,
+    # The worst move for an agent that plays at random, in every round.
+    "fixed": lambda game: MoveList(game, [game.moves[game.worst]]),
+}
 
 
 def make_strategy(adversary: Any, game: Game) -> Strategy:
