@@ -268,14 +268,6 @@ class Polytope:
             return None
         return Ball(self._solve(point, np), radius)
 
-    def contains(self, points: np.ndarray) -> np.ndarray:
-        """Return whether points ``(..., d)`` are inside, up to rounding errors."""
-        shares = self._shares(points, np)
-        inside = (shares @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1)
-        return inside & (np.abs(shares @ self._equal.T - self._value) <= TOLERANCE).all(axis=-1) & self._on_levels(
-            shares
-        )  # fmt: skip
-
     def _on_levels(self, shares: np.ndarray) -> np.ndarray:
         steps = np.maximum(self._levels - 1.0, 0.0) * shares
         return (np.abs(steps - np.rint(steps)) <= TOLERANCE * np.maximum(self._levels, 1.0)).all(axis=-1)
