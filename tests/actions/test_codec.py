@@ -15,28 +15,17 @@ ENVS = {env_id: {} for env_id in FIRST_OF_MODE.values()} | {"CBO/Alpine2-v0": {"
 every_mode = pytest.mark.parametrize(("env_id", "kwargs"), ENVS.items(), ids=ENVS.keys())
 
 
-def as_vector(space, action):
-    return spaces.flatten(space, action)
-
-
 @every_mode
-def test_every_point_is_an_action(env_id, kwargs):
+def test_every_point_is_an_action_and_a_batch_is_its_rows(env_id, kwargs):
     codec = codec_of(gym.make(env_id, **kwargs))
-    space = codec.space
-    rng = np.random.default_rng(0)
-    corners = rng.integers(0, 2, (50, codec.dim)).astype(float)  # where cells are empty and scores are tied
-    for point in [*rng.random((50, codec.dim)), *corners]:
-        assert space.contains(codec.to_action(point))
-
-
-@every_mode
-def test_a_batch_is_its_rows(env_id, kwargs):
-    codec = codec_of(gym.make(env_id, **kwargs))
-    space = codec.space
-    points = np.random.default_rng(1).random((7, codec.dim))
-    batch = list(iterate(batch_space(space, 7), codec.to_action(points)))
+    space, rng = codec.space, np.random.default_rng(0)
+    # At corners cells are empty and scores are tied.
+    points = np.concatenate([rng.random((50, codec.dim)), rng.integers(0, 2, (50, codec.dim))])
+    batch = iterate(batch_space(space, 100), codec.to_action(points))
     for row, point in zip(batch, points, strict=True):
-        np.testing.assert_array_equal(as_vector(space, row), as_vector(space, codec.to_action(point)))
+        action = codec.to_action(point)
+        assert space.contains(action)
+        np.testing.assert_array_equal(spaces.flatten(space, row), spaces.flatten(space, action))
 
 
 @every_mode
@@ -51,7 +40,7 @@ def test_the_point_and_the_numbers_of_an_action_lead_back_to_it(env_id, kwargs):
         from_point = codec.to_action(codec.to_point(action))
         for back in (from_point, codec.from_flat(flat), codec.from_numbers(codec.to_numbers(action), chosen)):
             assert space.contains(back)
-            np.testing.assert_array_equal(as_vector(space, back), as_vector(space, action))
+            np.testing.assert_array_equal(spaces.flatten(space, back), spaces.flatten(space, action))
     for others in ([*flat, 0.0], flat[:-1]):
         with pytest.raises(ArgumentError, match="cannot be read from"):
             codec.from_flat(others)

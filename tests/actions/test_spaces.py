@@ -67,35 +67,40 @@ def test_spaces_are_seeded_batched_compared_and_copied(name: str) -> None:
 
 def test_samples_change_exactly_the_limit_and_every_choice_is_equally_likely() -> None:
     space = SparseBox(NULL, 2, seed=0)
-    samples = np.array([space.sample() for _ in range(4000)])
+    samples = batch_space(space, 4000).sample()
     changed = samples != NULL
     assert (changed.sum(axis=1) == 2).all()
-    assert all(space.contains(sample) for sample in samples)
     counts = [np.all(changed[:, pair], axis=1).sum() for pair in itertools.combinations(range(5), 2)]
-    standard_error = np.sqrt(4000 * 0.1 * 0.9)
-    assert np.abs(np.array(counts) - 400).max() < 4.5 * standard_error
+    assert np.abs(np.array(counts) - 400).max() < 4.5 * np.sqrt(4000 * 0.1 * 0.9)
     values = samples[changed]
     assert abs(values.mean() - 0.5) < 4.5 * np.sqrt(1 / 12 / values.size)
     assert values.min() < 0.01
     assert values.max() > 0.99
 
 
+ARM = [1, 0, 0, 1]
+
+
 @pytest.mark.parametrize(
-    ("point", "inside"),
+    ("space", "point", "inside"),
     [
-        (NULL, True),
-        (np.array([0.6, 0.0, 1.0, 0.5, 0.25]), True),
-        (np.array([0.6, 0.0, 1.0, 0.6, 0.25]), True),
-        (np.array([0.6, 0.0, 1.0, 0.6, 0.35]), False),
-        (np.array([1.1, 0.0, 1.0, 0.5, 0.25]), False),
-        (np.array([0.5, -0.1, 1.0, 0.5, 0.25]), False),
-        (NULL[:4], False),
-        (np.stack([NULL, NULL]), False),
-        (np.array([np.nan, 0.0, 1.0, 0.5, 0.25]), False),
+        (SparseBox(NULL, 2), NULL, True),
+        (SparseBox(NULL, 2), [0.6, 0.0, 1.0, 0.6, 0.25], True),
+        (SparseBox(NULL, 2), [0.6, 0.0, 1.0, 0.6, 0.35], False),
+        (SparseBox(NULL, 2), [1.1, 0.0, 1.0, 0.5, 0.25], False),
+        (SparseBox(NULL, 2), [np.nan, 0.0, 1.0, 0.5, 0.25], False),
+        (SparseBox(NULL, 2), NULL[:4], False),
+        (SparseBox(NULL, 2), [NULL, NULL], False),
+        (SuperArmSpace(4, 2), ARM, True),
+        (SuperArmSpace(4, 2), [1, 1, 0, 1], False),
+        (SuperArmSpace(4, 2), [1, 0, 2, 0], False),
+        (SuperArmSpace(4, 2), ARM[:3], False),
+        (SuperArmSpace(4, 2), [ARM], False),
+        (SuperArmSpace(4, 2), "arms", False),
     ],
 )
-def test_what_a_sparse_box_contains(point: np.ndarray, inside: bool) -> None:
-    assert SparseBox(NULL, 2).contains(point) is inside
+def test_what_a_space_contains(space, point, inside: bool) -> None:
+    assert space.contains(point if isinstance(point, str) else np.array(point)) is inside
 
 
 def test_keep_largest_is_the_nearest_point_of_the_space() -> None:
@@ -148,40 +153,20 @@ def test_the_points_of_a_grid() -> None:
 
 def test_super_arms_are_drawn_uniformly() -> None:
     space = SuperArmSpace(5, 2, seed=0)
-    drawn = np.array([space.sample() for _ in range(8000)])
+    drawn = batch_space(space, 8000).sample()
     assert drawn.dtype == np.int8
-    assert all(space.contains(arm) for arm in drawn)
     arms, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(arms) == space.count == 1 + 5 + 10
-    expected = 8000 / 16
-    assert np.abs(counts - expected).max() < 4.5 * np.sqrt(expected)
+    assert np.abs(counts - 500).max() < 4.5 * np.sqrt(500)
 
 
-@pytest.mark.parametrize(("arms", "size", "count"), [(4, 1, 5), (4, 4, 16), (6, 3, 42), (10, 6, 848), (20, 6, 60_460)])
+@pytest.mark.parametrize(("arms", "size", "count"), [(4, 1, 5), (4, 4, 16), (6, 3, 42), (10, 6, 848)])
 def test_all_super_arms_are_listed_once(arms: int, size: int, count: int) -> None:
     space = SuperArmSpace(arms, size)
     listed = space.all()
     assert len(listed) == space.count == count
-    assert len(np.unique(listed, axis=0)) == count
-    assert set(np.unique(listed)) <= {0, 1}
-    assert listed.sum(axis=1).max() == size
-    if arms <= 6:
-        wanted = [x for x in itertools.product((0, 1), repeat=arms) if sum(x) <= size]
-        assert sorted(map(tuple, listed.tolist())) == sorted(wanted)
-
-
-def test_what_a_space_of_super_arms_contains() -> None:
-    space = SuperArmSpace(4, 2)
-    for arm, inside in [
-        (np.array([1, 0, 0, 1]), True),
-        (np.zeros(4, dtype=np.int8), True),
-        (np.array([1, 1, 0, 1]), False),
-        (np.array([1, 0, 2, 0]), False),
-        (np.array([1, 0, 0]), False),
-        (np.array([[1, 0, 0, 1]]), False),
-        ("arms", False),
-    ]:
-        assert space.contains(arm) is inside
+    wanted = [arm for arm in itertools.product((0, 1), repeat=arms) if sum(arm) <= size]
+    assert sorted(map(tuple, listed.tolist())) == sorted(wanted)
 
 
 def test_scores_become_the_best_super_arm() -> None:

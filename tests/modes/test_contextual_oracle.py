@@ -9,7 +9,7 @@ import pytest
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.modes import make_dynamics
-from cbo_gym.modes.contextual.oracle import ContextualOracle, maximise_each
+from cbo_gym.modes.contextual.oracle import ContextualOracle
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import Contexts
 from tests.support.environments import ONE_OF_A_KIND
@@ -112,18 +112,6 @@ def test_alpine2_in_context_by_its_factors() -> None:
     np.testing.assert_allclose(oracle.best_given(contexts).value, expected, rtol=1e-5)
 
 
-def test_rosenbrock_in_context_by_a_grid() -> None:
-    oracle = oracle_on("CBO/Rosenbrock-Contextual-v0")
-    context = 1.3
-    grid = np.linspace(-2, 2, 4001)
-    value = -((1 - grid) ** 2)  # of the last term, best response x4 = x3^2 within the box
-    value = np.where(grid**2 <= 2, value, value - 100 * (2 - grid**2) ** 2)
-    for _ in range(2):  # backwards: of x2, then of x1
-        value = np.array([(-100 * (grid - x * x) ** 2 + value).max() - (1 - x) ** 2 for x in grid])
-    best = (-100 * (grid - context**2) ** 2 + value).max() - (1 - context) ** 2
-    assert oracle.best_given(np.array([[context]])).value[0] == pytest.approx(best, rel=1e-2)
-
-
 @every_env
 def test_recorded_optima_are_reached_by_the_best_response_and_not_beaten(env_id: str) -> None:
     entry = next(entry for entry in ENTRIES if entry.id == env_id)
@@ -168,14 +156,3 @@ def test_without_the_best_scope_theory_does_not_apply() -> None:
     for value, one, six in zip(found, c1, c6, strict=True):
         x2 = 0.5 * (one + six) + 0.3 * np.abs(latent[:500]) + u[:500] + grid
         assert value == pytest.approx(np.cos(one - x2).mean(axis=1).max(), abs=0.01)
-
-
-def test_maximise_each_finds_the_best_of_many_peaks() -> None:
-    peaks = np.random.default_rng(0).random((20, 2))
-
-    def function(points: np.ndarray) -> np.ndarray:
-        away = points - peaks
-        return np.cos(25 * away).mean(axis=-1) - (away**2).sum(axis=-1)
-
-    found = maximise_each(function, 20, 2, np.random.default_rng(1))
-    np.testing.assert_allclose(found, peaks, atol=1e-3)
