@@ -124,8 +124,7 @@ def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str
     index, values = as_index(chosen, count, keys[0]), as_numbers(numbers, keys[1])
     if values.shape != (len(names),):
         raise InvalidAction(
-            f"{keys[1]} must have shape ({len(names)},); given shape {values.shape}. There is one for each of "
-            f"{short_repr(list(names))}"
+            f"{keys[1]} must have shape ({len(names)},), one for each of {list(names)}; given shape {values.shape}"
         )
     point: list[float] = values.tolist()
     for number in point:

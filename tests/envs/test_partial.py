@@ -188,7 +188,7 @@ def test_records_name_the_node_and_the_inputs_that_matter():
     ("action", "message"),
     [
         ({"node": 4, "values": np.zeros(4)}, "node must be a whole number from 0 to 3; given 4"),
-        ({"node": 0, "values": np.zeros(3)}, r"values must have shape \(4,\); given shape \(3,\)"),
+        ({"node": 0, "values": np.zeros(3)}, r"values must have shape \(4,\), one for .*given shape \(3,\)"),
         ({"node": 0, "values": np.array([0.0, 0.0, 1.5, 0.0])}, "the value of x2 must lie in"),
         ({"values": np.zeros(4)}, "the keys 'node' and 'values' alone"),
     ],

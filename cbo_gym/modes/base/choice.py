@@ -117,7 +117,7 @@ class ChoiceInterface(SettingInterface):
             inside &= (~masks | (np.abs(values - grid.nearest(values)) <= ON_GRID)).all(axis=1)
         if self.codec.limits is not None:
             inside &= self.codec.limits.contains(values, masks)
-        self.require_inside(inside, "action {}", chosen, values)
+        self.require_inside(inside, "action {}", **{self.key: chosen, "values": values})
         native = self.domains.to_native(values.T)
         hard = {
             name: (masks[:, index], native[index])

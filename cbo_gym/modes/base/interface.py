@@ -223,17 +223,17 @@ class Interface(ABC):
     def decode_batch(self, actions: Actions) -> Intervention:
         """Return the interventions of a batch: an element of the batched action space."""
 
-    def require_inside(self, inside: np.ndarray, what: str, *columns: np.ndarray) -> None:
+    def require_inside(self, inside: np.ndarray, what: str, **columns: np.ndarray) -> None:
         """Raise InvalidAction for the first row of a batch that is not in the action space.
 
         Args:
             inside: whether each action is in the space.
             what: an action in the message, with ``{}`` for its row.
-            columns: the numbers of the actions, an array for each part.
+            columns: name of a part of the actions -> its numbers, an array.
         """
         if not inside.all():
             first = int(np.argmin(inside))
-            given = " and ".join(short_repr(column[first].tolist()) for column in columns)
+            given = ", ".join(f"{name} {short_repr(column[first].tolist())}" for name, column in columns.items())
             raise InvalidAction(f"{what.format(first)} is outside {self.action_space}; given {given}")
 
     @abstractmethod

@@ -79,7 +79,7 @@ class MaskedInterface(ParametricInterface):
         if array.ndim != 2 or array.shape[1] != self._count:
             raise InvalidAction(f"the super arms must have shape (n, {self._count}); given {array.shape}")
         inside = ((array == 0.0) | (array == 1.0)).all(axis=1) & (array.sum(axis=1) <= self.super_arm_size)
-        self.require_inside(inside, "super arm {}", array)
+        self.require_inside(inside, "super arm {}", bits=array)
         return Intervention(tuple(array.T))
 
     def describe(self, intervention: Intervention) -> Description:

@@ -123,7 +123,7 @@ class PartialInterface(ParametricInterface):
 
     def decode_batch(self, actions: Actions) -> Intervention:
         chosen, values, inside = as_choices(actions, KEYS, len(self.purchases), len(self.domains))
-        self.require_inside(inside, "action {}", chosen, values)
+        self.require_inside(inside, "action {}", node=chosen, values=values)
         return self._intervention(chosen.astype(float), self.domains.to_native(values.T))
 
     def _intervention(self, choice: Any, native: Sequence[Any]) -> Intervention:

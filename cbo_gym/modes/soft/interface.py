@@ -94,7 +94,7 @@ class SoftInterface(ParametricInterface):
             inside &= (np.abs(finite - self._grid.nearest(finite)) <= ON_GRID).all(axis=1)
         if self._limits is not None:
             inside &= self._limits.contains(array)
-        self.require_inside(inside, "actions[{}]", array)
+        self.require_inside(inside, "actions[{}]", coordinates=array)
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
