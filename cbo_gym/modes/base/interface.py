@@ -223,7 +223,7 @@ class Interface(ABC):
     def decode_batch(self, actions: Actions) -> Intervention:
         """Return the interventions of a batch: an element of the batched action space."""
 
-    def require_inside(self, inside: np.ndarray, what: str, **columns: np.ndarray) -> None:
+    def require_inside(self, inside: Any, what: str, **columns: np.ndarray) -> None:
         """Raise InvalidAction for the first row of a batch that is not in the action space.
 
         Args:
