@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
@@ -252,11 +252,11 @@ class CausalDiagram:
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """Return ``names`` and all variables with a directed path into them."""
-        return _reach(self._require(names), self._neighbours[0])
+        return _reach(self._require(names), self.graph.predecessors)
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
         """Return ``names`` and all variables that they reach by a directed path."""
-        return _reach(self._require(names), self._neighbours[1])
+        return _reach(self._require(names), self.graph.successors)
 
     def m_connected(self, names: Iterable[str], given: Iterable[str] = ()) -> frozenset[str]:
         """Return the variables m-connected to ``names`` given ``given`` (Richardson & Spirtes 2002, sec. 3.4).
@@ -276,7 +276,6 @@ class CausalDiagram:
         if start & observed:
             raise ArgumentError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
         opened = self.ancestors(observed)
-        parents, children, siblings = self._neighbours
         # The state of a walk: its node, and whether it arrived along an arrowhead.
         pending = [(name, False) for name in start]
         visited = set(pending)
@@ -284,10 +283,10 @@ class CausalDiagram:
             name, arrives = pending.pop()
             steps: list[tuple[str, bool]] = []
             if name not in observed:
-                steps += [(child, True) for child in children[name]]
+                steps += [(child, True) for child in self.graph.successors(name)]
             if name in opened if arrives else name not in observed:
-                steps += [(parent, False) for parent in parents[name]]
-                steps += [(sibling, True) for sibling in siblings[name]]
+                steps += [(parent, False) for parent in self.graph.predecessors(name)]
+                steps += [(sibling, True) for sibling in self.confounding.neighbors(name)]
             new = set(steps) - visited
             visited |= new
             pending += new
@@ -296,20 +295,6 @@ class CausalDiagram:
     def m_separated(self, first: Iterable[str], second: Iterable[str], given: Iterable[str] = ()) -> bool:
         """Return whether no path between ``first`` and ``second`` is active, see :meth:`m_connected`."""
         return not self.m_connected(first, given) & self._require(second)
-
-    @cached_property
-    def _neighbours(self) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, set[str]]]:
-        """Parents, children and siblings (the variables confounded with it) of every variable."""
-        parents: dict[str, set[str]] = {name: set() for name in self.nodes}
-        children: dict[str, set[str]] = {name: set() for name in self.nodes}
-        siblings: dict[str, set[str]] = {name: set() for name in self.nodes}
-        for cause, effect in self.directed:
-            parents[effect].add(cause)
-            children[cause].add(effect)
-        for pair in self.bidirected:
-            for name in pair:
-                siblings[name] |= pair - {name}
-        return parents, children, siblings
 
     def c_component(self, name: str) -> frozenset[str]:
         """Return ``name`` and the variables joined to it by bidirected paths (Tian & Pearl 2002)."""
@@ -365,7 +350,8 @@ class CausalDiagram:
         """
         hidden = self._require(latents)
         parents, children, siblings = (
-            {name: set(others) for name, others in side.items()} for side in self._neighbours
+            {name: set(neighbours(name)) for name in self.nodes}
+            for neighbours in (self.graph.predecessors, self.graph.successors, self.confounding.neighbors)
         )
         for latent in hidden:
             causes, effects, others = parents.pop(latent), children.pop(latent), siblings.pop(latent)
@@ -436,11 +422,11 @@ class CausalDiagram:
         return f"CausalDiagram(nodes={list(self.nodes)}, edges=[{', '.join(arrows)}])"
 
 
-def _reach(start: frozenset[str], neighbours: dict[str, set[str]]) -> frozenset[str]:
+def _reach(start: frozenset[str], neighbours: Callable[[str], Iterable[str]]) -> frozenset[str]:
     """Return ``start`` and all nodes reachable from it along ``neighbours``."""
     reached, pending = set(start), list(start)
     while pending:
-        new = neighbours[pending.pop()] - reached
+        new = set(neighbours(pending.pop())) - reached
         reached |= new
         pending += new
     return frozenset(reached)
