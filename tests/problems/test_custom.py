@@ -305,7 +305,7 @@ def test_towers_of_powers_end_soon():
 
 
 def test_huge_constants_end_with_an_error():
-    with pytest.raises(ArgumentError, match=r"9.0 \*\* .* in the equation '9 .* not a finite number"):
+    with pytest.raises(ArgumentError, match=r"9 \*\* .* in the equation '9 .* not a finite number"):
         Equation("9 ** 9 ** 9 ** 9 + x")  # in whole numbers it would not end
     with pytest.raises(ArgumentError, match="too large"):
         Equation("1" + 400 * "0" + " + x")

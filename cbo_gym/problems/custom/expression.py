@@ -121,10 +121,8 @@ def _depth(tree: ast.AST) -> int:
     return depth
 
 
-class _Step(ast.expr):
-    """A part of the tree that depends on variables; ``index`` is the index of its step in ``_Reader.steps``."""
-
-    index: int
+class _Index(int):
+    """Index in ``_Reader.steps`` of a part of the tree that depends on variables."""
 
 
 class _Reader:
@@ -135,45 +133,40 @@ class _Reader:
 
     def __init__(self, equation: str) -> None:
         self._equation = equation
-        self.nodes: dict[str, _Step] = {}
+        self.nodes: dict[str, _Index] = {}
         self.steps: list[Step] = []
 
-    def read(self, node: ast.expr) -> Any:
-        """Return a part of the tree as an ``ast.Constant`` if it is constant, else as a :class:`_Step`."""
+    def read(self, node: ast.expr) -> float | _Index:
+        """Return the value of a part of the tree if it is constant, else the index of its step."""
         match node:
             case ast.Name():
                 return self._read_name(node.id)
             case ast.Constant():
                 if type(node.value) not in (int, float):
                     raise ArgumentError(f"{_unparse(node)} in the equation {self._equation} is not a number")
-                return self._number(node, "same", node)
+                return self._apply(node, "same", node.value)
             case ast.Call():
-                name = self._function_of(node)
-                node.args = [self.read(argument) for argument in node.args]
-                return self._apply(node, name, *node.args)
+                return self._apply(node, self._function_of(node), *map(self.read, node.args))
             case ast.UnaryOp():
-                name, node.operand = self._operator(node.op), self.read(node.operand)
-                return self._apply(node, name, node.operand)
+                return self._apply(node, self._operator(node.op), self.read(node.operand))
             case ast.BinOp():
-                name, node.left, node.right = self._operator(node.op), self.read(node.left), self.read(node.right)
-                if name == "power" and not getattr(node.right, "value", 0.5).is_integer():
+                name, left, right = self._operator(node.op), self.read(node.left), self.read(node.right)
+                if name == "power" and (isinstance(right, _Index) or not right.is_integer()):
                     name = "real_power"
-                return self._apply(node, name, node.left, node.right)
+                return self._apply(node, name, left, right)
             case ast.Compare():
                 if len(node.ops) > 1:
                     raise ArgumentError(
                         f"comparisons in the equation {self._equation} must be of two values: (a < x) * (x < b), "
                         "not a < x < b"
                     )
-                name, node.left = self._operator(node.ops[0]), self.read(node.left)
-                node.comparators = [self.read(node.comparators[0])]
-                holds = self._apply(node, name, node.left, *node.comparators)
+                name = self._operator(node.ops[0])
+                holds = self._apply(node, name, self.read(node.left), self.read(node.comparators[0]))
                 # Make it a float, because truth values add up differently as numbers and in arrays.
-                return self._apply(node, "multiply", ast.Constant(1.0), holds)
-        # An unknown operation raises here.
-        return self._operator(node)
+                return self._apply(node, "multiply", 1.0, holds)
+        raise self._refusal(type(node).__name__, "write arithmetic")
 
-    def _read_name(self, name: str) -> ast.Constant | _Step:
+    def _read_name(self, name: str) -> float | _Index:
         if name == UNNAMEABLE:
             raise ArgumentError(
                 f"{UNNAMEABLE} in the equation {self._equation} cannot be a name; call it something else"
@@ -181,7 +174,7 @@ class _Reader:
         if name in FUNCTIONS:
             raise ArgumentError(f"the function {name} in the equation {self._equation} needs arguments: {name}(...)")
         if name in CONSTANTS:
-            return ast.Constant(CONSTANTS[name])
+            return CONSTANTS[name]
         if name not in self.nodes:
             self.nodes[name] = self._step(NODE, name)
         return self.nodes[name]
@@ -206,14 +199,12 @@ class _Reader:
     def _refusal(self, construct: str, instead: str) -> ArgumentError:
         return ArgumentError(f"{construct} is not allowed in the equation {self._equation}; {instead}")
 
-    def _apply(self, node: ast.expr, name: str, *arguments: ast.expr) -> ast.Constant | _Step:
-        constant = all(isinstance(argument, ast.Constant) for argument in arguments)
-        return self._number(node, name, *arguments) if constant else self._step(name, *map(self.index, arguments))
-
-    def _number(self, node: ast.expr, name: str, *arguments: Any) -> ast.Constant:
+    def _apply(self, node: ast.expr, name: str, *operands: Any) -> float | _Index:
+        if any(isinstance(operand, _Index) for operand in operands):
+            return self._step(name, *map(self.index, operands))
         try:
             with np.errstate(all="ignore"):
-                value = float(STEPS[name](*[float(argument.value) for argument in arguments]))
+                value = float(STEPS[name](*map(float, operands)))
         except (ArithmeticError, TypeError):
             # A complex result raises TypeError.
             value = math.nan
@@ -222,16 +213,14 @@ class _Reader:
                 f"{_unparse(node)} in the equation {self._equation} is not a finite number: it is too large, "
                 "divides by zero, or takes a logarithm or a root that does not exist"
             )
-        return ast.Constant(value)
+        return value
 
-    def _step(self, *step: object) -> _Step:
+    def _step(self, *step: object) -> _Index:
         self.steps.append(step)
-        result = _Step()
-        result.index = len(self.steps) - 1
-        return result
+        return _Index(len(self.steps) - 1)
 
-    def index(self, value: Any) -> int:
-        return (value if isinstance(value, _Step) else self._step(NUMBER, value.value)).index
+    def index(self, value: float | _Index) -> int:
+        return int(value if isinstance(value, _Index) else self._step(NUMBER, value))
 
 
 def _unparse(node: ast.expr) -> str:
