@@ -18,7 +18,7 @@ from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.build import build_problem
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Columns, Contexts
-from cbo_gym.problems.systems.building import read_equations
+from cbo_gym.problems.systems.building import hard_problem, read_equations
 from cbo_gym.problems.systems.hard_graphs import AGES, DRUGS, PATIENT_EQUATIONS, psa_variables
 from cbo_gym.scm import Normal, StructuralCausalModel, Uniform, Variable, own_noise
 from cbo_gym.scm.scopes import Scope
@@ -55,12 +55,13 @@ def _problem(
     section: str,
     contexts: Contexts,
 ) -> Problem:
-    return Problem(
-        name=name,
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description=description,
-        citation=f"{COCA}, {section}",
-        manipulable=manipulable,
+    return hard_problem(
+        name,
+        variables,
+        manipulable,
+        description,
+        f"{COCA}, {section}",
+        targets=(),
         noise_known=False,
         modes=[contexts],
     )

@@ -95,7 +95,7 @@ def ackley_sine(noise_std: float = 0.0) -> Problem:
     return _problem(
         "AckleySine",
         "Minus Ackley's function, which is cheap, then a dear sine of it.",
-        _system(read_equations(equations, gaussian_noise(noise_std), actions=COORDINATES)),
+        read_equations(equations, gaussian_noise(noise_std), actions=COORDINATES),
         dict.fromkeys(COORDINATES, (-2.0, 2.0)),
         {"f0": 1.0, "f1": 9.0},
         NodePurchases(-7.0, {"f0": (-20.0, 0.0)}),
@@ -117,7 +117,7 @@ def ackley_matyas(noise_std: float = 0.0) -> Problem:
     return _problem(
         "AckleyMatyas",
         "Ackley's function, which is cheap, then minus Matyas' function of it and another parameter, which is dear.",
-        _system(read_equations(equations, gaussian_noise(noise_std), actions=[*COORDINATES, "z"])),
+        read_equations(equations, gaussian_noise(noise_std), actions=[*COORDINATES, "z"]),
         {**dict.fromkeys(COORDINATES, (-2.0, 2.0)), "z": (-10.0, 10.0)},
         {"f0": 1.0, "f1": 9.0},
         NodePurchases(-100.0, {"f0": (0.0, 20.0)}),
@@ -135,7 +135,7 @@ def gps1() -> Problem:
     return _problem(
         "GPs1",
         "A smooth cheap function of one parameter, then a dear function of its value.",
-        _system(variables),
+        variables,
         {"x0": (-1.0, 1.0)},
         {"f0": 1.0, "f1": 9.0},
         NodePurchases(-4.0, {"f0": (-2.0, 2.0)}),
@@ -149,7 +149,7 @@ def gps2() -> Problem:
     return _problem(
         "GPs2",
         "Three cheap functions of one parameter each, then a dear function of their values.",
-        _system([*roots, last]),
+        [*roots, last],
         {f"x{index}": (-1.0, 1.0) for index in range(3)},
         {"f0": 1.0, "f1": 1.0, "f2": 1.0, "f3": 47.0},
         NodePurchases(-4.0, dict.fromkeys(["f0", "f1", "f2"], (-2.0, 2.0))),
@@ -167,7 +167,7 @@ def manufacturing() -> Problem:
     return _problem(
         "Manufacturing",
         "One part is made in two steps, another in one step, and the dear last step assembles them.",
-        _system(variables),
+        variables,
         {f"x{index}": (-1.0, 1.0) for index in range(4)},
         {"f0": 5.0, "f1": 10.0, "f2": 10.0, "f3": 45.0},
         NodePurchases(-12.0, {"f0": (-2.0, 2.0), "f1": (-2.0, 2.0), "f2": (-2.0, 2.0)}),
@@ -194,7 +194,7 @@ def cascade_matyas(noise_std: float = 0.0) -> Problem:
     return _problem(
         "CascadeMatyas",
         "A process of two cheap stages and a dear last one, each of which works on the product of the one before.",
-        _system(read_equations(equations, gaussian_noise(noise_std), actions=names)),
+        read_equations(equations, gaussian_noise(noise_std), actions=names),
         dict.fromkeys(names, (-10.0, 10.0)),
         {"f0": 1.0, "f1": 1.0, "f2": 10.0},
         NodePurchases(-10.0, dict.fromkeys(["f0", "f1"], (-10.0, 10.0))),
@@ -212,7 +212,7 @@ def pharmaceutical() -> Problem:
     return _problem(
         "Pharmaceutical",
         "A tablet whose strength is cheap to measure and whose disintegration time is dear; their utility is known.",
-        _system(read_equations({**nodes, "utility": reward}, Zero(), actions=names), "utility"),
+        read_equations({**nodes, "utility": reward}, Zero(), actions=names),
         dict.fromkeys(names, (-1.0, 1.0)),
         {"strength": 1.0, "time": 9.0},
         NodePurchases(-1.0),
@@ -243,20 +243,17 @@ def _logistic(offset: float, terms: Sequence[Sequence[float]]) -> str:
     return " + ".join([f"{offset}", *(f"{term[0]} * sigmoid({a})" for term, a in zip(terms, arguments, strict=True))])
 
 
-def _system(variables: Sequence[Variable], reward: str = "") -> StructuralCausalModel:
-    return StructuralCausalModel(variables, reward or variables[-1].name)
-
-
 def _problem(
     name: str,
     description: str,
-    scm: StructuralCausalModel,
+    variables: Sequence[Variable],
     domains: Mapping[str, Interval],
     prices: Mapping[str, float],
     purchases: NodePurchases,
     citation: str = CITATION,
     **fields: Any,
 ) -> Problem:
+    scm = StructuralCausalModel(variables, reward=variables[-1].name)
     return Problem(
         name=name,
         scm=scm,
