@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,9 +20,9 @@ from pydantic import Field, ValidationError
 
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.summation import add_up
-from cbo_gym._util.validation import StrictModel
+from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
-from cbo_gym.errors import ArgumentError, short_repr, shorten
+from cbo_gym.errors import ArgumentError, shorten
 from cbo_gym.problems.base import Problem, non_negative
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
@@ -135,15 +134,13 @@ def load_coefficients(path: str | Path | None = None) -> Coefficients:
     Raises:
         ArgumentError: if the file cannot be read, or a field is missing or invalid; the message names it.
     """
-    source = Path(path) if path is not None else Path(str(files("cbo_gym.problems.systems"))) / FILE_NAME
+    source = Path(path) if path is not None else Path(__file__).with_name(FILE_NAME)
     try:
         return Coefficients.model_validate(read_yaml(source))
     except ArgumentError as error:
         raise ArgumentError(f"cannot read the coefficients {shorten(str(source))}: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "(the file)"
-        raise ArgumentError(f"{source}: field {where}: {first['msg']}, given {short_repr(first['input'])}") from error
+        raise ArgumentError(f"{source}: {field_errors(error, Coefficients)}") from error
 
 
 def _algae_uptake(nitrogen: Floats) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +51,7 @@ def _combine(coefficients: dict[str, float]) -> Component:
 
 @cache
 def load_fit() -> dict[str, Any]:
-    content = Path(str(files("cbo_gym.problems.systems"))).joinpath(FILE_NAME).read_text(encoding="utf-8")
-    return yaml.safe_load(content)
+    return yaml.safe_load(Path(__file__).with_name(FILE_NAME).read_text(encoding="utf-8"))
 
 
 def train_delay() -> Problem:
