@@ -77,12 +77,10 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
     require_render_mode(spec.keywords.get("render_mode"))
     try:
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
-    except CBOGymError as error:
-        raise ArgumentError(f"cannot make the environment {spec.short_label}: {error}") from error
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
         raise ArgumentError(
             f"cannot make the environment {spec.short_label}: no such id is registered{hint}; see cbo-gym list"
         ) from error
-    except (gym.error.Error, TypeError, ValueError, ImportError) as error:
+    except (CBOGymError, gym.error.Error, TypeError, ValueError, ImportError) as error:
         raise ArgumentError(f"cannot make the environment {spec.short_label}: {error}") from error

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from cbo_gym.drawing import Box, Line, Picture
 from cbo_gym.drawing.diagram import ACTION, OUTLINE, PLAIN, SET, UNUSED
 from cbo_gym.envs.snapshot import Snapshot
@@ -14,13 +12,8 @@ from cbo_gym.modes.base.interface import Interface
 COLOURS = {"reward": "#ffd166", "acted on": "#cfe3f7", "context": "#d5ead2", "other": PLAIN}
 
 
-def draw(state: Snapshot) -> np.ndarray:
-    """Draw the picture as a uint8 array of shape (h, w, 3)."""
-    return picture_of(state).pixels()
-
-
 def picture_of(state: Snapshot) -> Picture:
-    """Return the picture before it is drawn as pixels."""
+    """Return the picture of a round."""
     entries = state.dynamics.node_entries(state.intervention, state.values)
     boxes = {
         name: Box(

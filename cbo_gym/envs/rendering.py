@@ -39,9 +39,9 @@ def render(state: Snapshot, render_mode: str) -> str | np.ndarray:
         return _table(state)
     with naming_the_extra("a picture"):
         # Imported here, because pictures are rare.
-        from cbo_gym.envs.picture import draw
+        from cbo_gym.envs.picture import picture_of
 
-        return draw(state)
+        return picture_of(state).pixels()
 
 
 def _table(state: Snapshot) -> str:

@@ -40,9 +40,7 @@ class NoiseStream:
 
     def draw(self) -> tuple[float, ...]:
         """Return the noise of the next round."""
-        if self._next == len(self._rounds):
-            self._refill()
-        noise = self._rounds[self._next]
+        noise = self.peek()
         self._next += 1
         return noise
 

@@ -231,15 +231,12 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             nodes[:, index] = values[name]
         if self._several:
             objectives = self.dynamics.objectives(values, intervention)
-            return (
-                values,
-                self.dynamics.after(nodes, values),
-                finite_rewards(self.problem.outcomes, objectives, (self.num_envs,)),
-            )
-        reward = np.empty(self.num_envs)
-        reward[:] = self.problem.outcomes.reward(values)
-        if not np.isfinite(reward).all():
-            raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
+            reward = finite_rewards(self.problem.outcomes, objectives, (self.num_envs,))
+        else:
+            reward = np.empty(self.num_envs)
+            reward[:] = self.problem.outcomes.reward(values)
+            if not np.isfinite(reward).all():
+                raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
         return values, self.dynamics.after(nodes, values), reward
 
     def _with_next(self, observation: Observations, memory: Memory, offset: int = 0) -> Observations:
