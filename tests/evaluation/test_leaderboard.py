@@ -99,7 +99,8 @@ def test_overall_averages_environments_and_brackets_the_mean():
     runs = [made_up_run("A", seed, [0.2 + 0.1 * (seed // 2)]) for seed in range(8)]
     runs += [made_up_run("A", seed, [0.9], env="CBO/Ackley-v0") for seed in range(8)]
     runs += [made_up_run("B", seed, [0.99]) for seed in range(4)]
-    overall = leaderboard(runs).overall
+    board = leaderboard(runs)
+    overall = board.overall
     assert overall["agent"].to_list() == ["A", "B"], "agents with fewer environments come last"
     assert overall["envs"].to_list() == [2, 1]
     row = overall.row(0, named=True)
@@ -111,6 +112,8 @@ def test_overall_averages_environments_and_brackets_the_mean():
     assert row["iqm_low"] < row["iqm"] < row["iqm_high"]
     assert (row["runs"], row["of"], row["fewest_seeds"], row["most_seeds"]) == (16, 2, 8, 8)
     assert (row["seconds"], row["run_seconds"]) == (pytest.approx(0.875), pytest.approx(0.875))
+    assert len(repr(board).splitlines()) == len(overall) + 4
+    assert f"{row['iqm']:.3f}" in repr(board)
 
 
 def test_four_runs_in_an_environment_have_neither_interval_nor_rank():

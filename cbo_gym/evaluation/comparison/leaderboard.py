@@ -106,6 +106,15 @@ class Leaderboard:
     plot = LazyMethod("cbo_gym.evaluation.report.plots:plot_board", "Compare agents in a figure of Matplotlib.")
     _repr_html_ = LazyMethod("cbo_gym.evaluation.report.page:show_board", "HTML for a notebook.")
 
+    def __repr__(self) -> str:
+        """Return the scores over environments, a line for each group and agent."""
+        names = ["group", "agent", "envs", "runs", "iqm", "iqm_low", "iqm_high", "average_score"]
+        with pl.Config(
+            tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, fmt_str_lengths=60, float_precision=3,
+            tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True,
+        ):  # fmt: skip
+            return str(self.overall.select(names))
+
     @property
     def groups(self) -> list[str]:
         """All modes first, then the modes."""
