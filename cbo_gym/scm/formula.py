@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,8 @@ def sigmoid(x: Any) -> Floats:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "non_negative": non_negative, "sigmoid": sigmoid} | {
+# Names that an expression may use.
+SCOPE: dict[str, Any] = {"abs": abs, "non_negative": non_negative, "pi": math.pi, "sigmoid": sigmoid} | {
     name: getattr(np, name) for name in ("absolute", "clip", "cos", "exp", "log", "power", "sin", "sqrt", "tan")
 }
 
@@ -37,10 +39,15 @@ class Formula:
 
     @cached_property
     def function(self) -> Callable[..., Floats]:
-        return eval(f"lambda {', '.join(self.arguments)}: {self.expression}", {**FUNCTIONS, "pi": math.pi})
+        return eval(f"lambda {', '.join(self.arguments)}: {self.expression}", dict(SCOPE))
 
     def __call__(self, *values: Floats) -> Floats:
         return self.function(*values)
+
+    def inline(self, values: Sequence[str]) -> str:
+        """Return the expression with the code of each value in place of its argument."""
+        codes = dict(zip(self.arguments, values, strict=True))
+        return re.sub(r"\b[A-Za-z_]\w*", lambda match: codes.get(match[0], match[0]), self.expression)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Formula, (self.arguments, self.expression)

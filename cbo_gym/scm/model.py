@@ -9,11 +9,11 @@ import numpy as np
 
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.formula import Formula
+from cbo_gym.scm.formula import SCOPE, Formula
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.straight_line import StraightLine
-from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Floats
 
 
@@ -147,22 +147,29 @@ def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exc
 
 
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
-    """Compile one function that evaluates all mechanisms in order, given noise and interventions."""
+    """Compile one function that evaluates all mechanisms in order, given noise and interventions.
+
+    A mechanism may have a method ``inline``, from the code of its arguments to the code of its value, which saves a
+    call.
+    """
     identifiers = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLine(variables)
-    code.bind("set_value", _set_value), code.bind("error_for", _error_for)
+    for identifier, value in {**SCOPE, "set_value": _set_value, "error_for": _error_for}.items():
+        code.bind(identifier, value)
     for i, variable in enumerate(variables):
         function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
         mechanism, name = code.bind(f"mechanism_{i}", function), code.name(variable.name)
         parents = {parent: identifiers[parent] for parent in variable.parents}
-        causes = [
-            *(identifiers[parent] for parent in variable.parents),
-            *(f"soft[{action}]" for action in variable.actions),
-        ]
-        call = ", ".join([*causes, code.draw(variable.name)])
+        causes = [identifiers[parent] for parent in variable.parents]
+        causes += [*(f"soft[{action}]" for action in variable.actions), code.draw(variable.name)]
+        call = f"{mechanism}({', '.join(causes)})"
+        if function is own_noise:
+            call = causes[-1]
+        elif hasattr(variable.mechanism, "inline"):
+            call = variable.mechanism.inline(causes) or call
         code.add(
             "try:",
-            f"    v{i} = {mechanism}({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {call})",
+            f"    v{i} = ({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {', '.join(causes)})",
             "except Exception as error:",
             f"    raise error_for(error, {name}, {code.dictionary(parents)}) from error",
         )

@@ -8,15 +8,20 @@ import random
 import numpy as np
 import pytest
 
+from cbo_gym import scm as package
+from cbo_gym.problems.systems.erdos_renyi import Additive
 from cbo_gym.scm import (
     Arcsine,
     GaussianMixture,
     Intervention,
+    Linear,
     Normal,
     StructuralCausalModel,
+    Tanh,
     Uniform,
     Variable,
 )
+from cbo_gym.scm.formula import Formula
 
 # Mechanisms live at the module's top level, where pickle finds them.
 
@@ -245,3 +250,23 @@ def test_sample_refuses_what_does_not_fit(intervention, message: str) -> None:
         small_model().sample(5, np.random.default_rng(0), intervention)
     with pytest.raises(ValueError, match="n must be at least 1; given 0"):
         small_model().sample(0, np.random.default_rng(0), intervention)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Formula(("x", "a", "u"), "x**2 - a * exp(-x) / 1e1 + u if pi > 3 else u"),
+        Additive((Linear(0.1), Linear(-1.0 / 3.0))),
+        Additive((Linear(0.1), Tanh())),
+    ],
+)
+def test_mechanisms_that_are_inlined_give_the_values_of_their_calls(mechanism) -> None:
+    variables = [
+        Variable("X", package.own_noise, noise=Normal()),
+        Variable("Y", mechanism, ("X",), (0,), noise=Normal()),
+    ]
+    scm = StructuralCausalModel(variables, reward="Y")
+    for x, a, u in np.random.default_rng(0).normal(size=(20, 3)).tolist():
+        values = scm.propagate((x, u), Intervention((a,)))
+        assert values == {"X": x, "Y": mechanism(x, a, u)}
+        assert scm.propagate((x, u), Intervention((a,), {"X": (True, 2.0)}))["Y"] == mechanism(2.0, a, u)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,13 @@ class Additive:
         for component, parent in zip(self.components, parents, strict=True):
             total = total + component(parent)
         return total
+
+    def inline(self, values: Sequence[str]) -> str:
+        """Return code of the same sum, or an empty string if a component is not linear."""
+        *parents, total = values
+        slopes = [float(component.slope) for component in self.components if isinstance(component, Linear)]
+        terms = [f"{slope!r} * {parent}" for slope, parent in zip(slopes, parents, strict=False)]
+        return " + ".join([total, *terms]) if len(slopes) == len(self.components) else ""
 
 
 def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, instance_seed: int = 0) -> Problem:
