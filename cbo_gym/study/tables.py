@@ -25,7 +25,7 @@ from cbo_gym.study.table_files import MAX_BYTES, MAX_ROWS, Table, read_content, 
 
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none"}
 MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
-# Characters of a cell that can be a name, as an export writes it, or a number.
+# Characters of a cell that can be a name, as an export writes it, or a number. A longer one is not a name.
 MAX_NAME = 5_000
 MAX_NUMBER = 100
 # Labels of rows below a table that are no rounds.
@@ -433,7 +433,7 @@ def _column_name(name: Any, index: int) -> str:
         raise ArgumentError(
             f"column {short_repr(name)} has several levels; give each column one name: frame.columns = ['x', 'y']"
         )
-    return " ".join(str(levels[0]).split()) if levels else f"column {index + 1}"
+    return " ".join(str(levels[0])[:MAX_NAME].split()) if levels else f"column {index + 1}"
 
 
 def _plain_name(name: str) -> str:
