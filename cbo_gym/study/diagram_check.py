@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -154,15 +155,19 @@ def _test(
 ) -> tuple[list[Independence], int]:
     """Return the tested statements, from the smallest p-value to the largest, and the number of untested ones."""
     implied = list(_statements(diagram, inputs, data.settable))
-    spread = np.linspace(0, len(implied) - 1, min(len(implied), MAX_STATEMENTS)).astype(int)
-    tests = [(implied[index], data.test(implied[index])) for index in spread]
-    tested = sorted(((s, result) for s, result in tests if result is not None), key=lambda pair: pair[1].p_value)
+    results = [data.test(implied[index]) for index in _spread(len(implied), MAX_STATEMENTS)]
+    tested = sorted((result for result in results if result is not None), key=lambda result: result.p_value)
     corrected, largest = [], 0.0
-    for index, ((first, second, given, _), result) in enumerate(tested):
+    for index, result in enumerate(tested):
         largest = max(largest, min(1.0, (len(tested) - index) * result.p_value))
-        detectable = _detectable(result.rounds, len(given), level / len(tested))
-        corrected.append(Independence(first, second, given, result.rounds, result.correlation, largest, detectable))
+        detectable = _detectable(result.rounds, len(result.given), level / len(tested))
+        corrected.append(replace(result, p_value=largest, detectable=detectable))
     return corrected, len(implied) - len(tested)
+
+
+def _spread(count: int, most: int) -> np.ndarray:
+    """Return at most so many indices of a list, evenly spread."""
+    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def _statements(
@@ -191,34 +196,21 @@ def _statements(
                     break
 
 
-@dataclass(frozen=True)
-class _Result:
-    rounds: int
-    correlation: float
-    p_value: float
-
-
 class _Data:
-    """The rounds, and the fits that several tests share."""
+    """The rounds, and the tests and fits of them, most of which diagrams with one more arrow share."""
 
     def __init__(self, rounds: pl.DataFrame) -> None:
-        spread = np.linspace(0, rounds.height - 1, min(rounds.height, MAX_ROUNDS)).astype(int)
+        spread = _spread(rounds.height, MAX_ROUNDS)
         self._columns = {name: rounds[name].to_numpy().astype(float)[spread] for name in rounds.columns}
         self.settable = [name[3:-1] for name in rounds.columns if name.startswith("do(")]
-        self._fits: dict[Any, _Fit] = {}
-        self._results: dict[Statement, _Result | None] = {}
+        self.test, self._fit = cache(self._test), cache(self._fit_to)
 
-    def test(self, statement: Statement) -> _Result | None:
-        """Return the test of a statement; None with too few rounds or a constant variable."""
-        # A diagram with one more arrow shares most statements with the original.
-        if statement not in self._results:
-            self._results[statement] = self._test(*statement)
-        return self._results[statement]
-
-    def _test(self, first: str, second: str, given: tuple[str, ...], regimes: tuple[str, ...]) -> _Result | None:
+    def _test(self, statement: Statement) -> Independence | None:
+        """Test a statement, without a correction of its p-value; None with too few rounds or a constant variable."""
         # Imported here, because it is slow to import.
         from scipy.stats import binom, chi2, spearmanr
 
+        first, second, given, regimes = statement
         names = (first, second, *given)
         columns = np.array([self._columns[name] for name in names])
         usable = np.isfinite(columns).all(axis=0)
@@ -228,7 +220,7 @@ class _Data:
         groups: dict[tuple[bool, ...], list[int]] = defaultdict(list)
         for row in np.flatnonzero(usable):
             groups[tuple(bool(np.isfinite(self._columns[f"do({name})"][row])) for name in regimes)].append(int(row))
-        large = sorted(filter(lambda rows: self._can_test(names, rows), groups.values()), key=len, reverse=True)
+        large = sorted((tuple(rows) for rows in groups.values() if self._can_test(names, rows)), key=len, reverse=True)
         if not large:
             return None
         gain = float(np.sum([self._gain(names, rows) for rows in large]))
@@ -239,25 +231,23 @@ class _Data:
         positive = np.arange(1, len(large) + 1)
         shares = binom.pmf(positive, len(large), 0.5)
         p_value = float(shares @ chi2.sf(2.0 * gain, positive)) if gain else 1.0
-        return _Result(sum(map(len, large)), correlation, p_value)
+        return Independence(first, second, given, sum(map(len, large)), correlation, p_value, math.nan)
 
     def _can_test(self, names: tuple[str, ...], rows: list[int]) -> bool:
         varies = all(np.ptp(self._columns[name][rows]) for name in names[:2])
         return varies and len(rows) >= MIN_ROUNDS + len(names) - 2
 
-    def _gain(self, names: tuple[str, ...], rows: list[int]) -> float:
+    def _gain(self, names: tuple[str, ...], rows: tuple[int, ...]) -> float:
         """Return by how much the second variable raises the log-likelihood of the first one, given the others."""
         first, second, *given = names
         smaller = self._fit(first, tuple(given), rows)
-        inputs = np.array([self._columns[name][rows] for name in (*given, second)])
-        return max(0.0, _Fit(self._columns[first][rows], inputs, smaller).log_likelihood - smaller.log_likelihood)
+        larger = self._fit_to(first, (*given, second), rows, smaller)
+        return max(0.0, larger.log_likelihood - smaller.log_likelihood)
 
-    def _fit(self, name: str, given: tuple[str, ...], rows: list[int]) -> _Fit:
-        key = name, given, tuple(rows)
-        if key not in self._fits:
-            inputs = np.array([self._columns[cause][rows] for cause in given]).reshape(len(given), len(rows))
-            self._fits[key] = _Fit(self._columns[name][rows], inputs)
-        return self._fits[key]
+    def _fit_to(self, name: str, given: Sequence[str], rows: tuple[int, ...], smaller: _Fit | None = None) -> _Fit:
+        used = list(rows)
+        inputs = np.array([self._columns[cause][used] for cause in given]).reshape(len(given), len(rows))
+        return _Fit(self._columns[name][used], inputs, smaller)
 
 
 class _Fit:
