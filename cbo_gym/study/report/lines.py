@@ -61,7 +61,8 @@ def lines_of(snapshot: Snapshot) -> list[Line]:
     """
     codec = snapshot.study.interface.codec
     if isinstance(codec, ChoiceCodec) and not isinstance(codec, PurchaseCodec):
-        return list(_lines_of_sets(snapshot, codec))
+        lines = (_line_of_set(snapshot, codec, index) for index in sets_to_show(snapshot))
+        return [line for line in lines if line is not None]
     return list(_lines_of_parameters(snapshot, codec))
 
 
@@ -72,33 +73,29 @@ def sets_to_show(snapshot: Snapshot) -> list[int]:
     return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MAX_LINES])
 
 
-def _lines_of_sets(snapshot: Snapshot, codec: ChoiceCodec) -> Iterator[Line]:
-    for index in sets_to_show(snapshot):
-        set_rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
-        columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
+def _line_of_set(snapshot: Snapshot, codec: ChoiceCodec, index: int) -> Line | None:
+    rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
+    columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
-        def action(point: np.ndarray, index: int = index, columns: list[int] = columns) -> Action:
-            values = codec.domains.unset.copy()
-            values[columns] = point
-            return {codec.key: np.int64(index), "values": values}
+    def action(point: np.ndarray) -> Action:
+        values = codec.domains.unset.copy()
+        values[columns] = point
+        return {codec.key: np.int64(index), "values": values}
 
-        title = snapshot.choice_name(index)
-        if not columns:
-            band = snapshot.rewards([action(np.empty(0))])
-            if band is not None:
-                yield Line(title, "", "", np.empty(0), band, np.nan, [(0.0, known.reward) for known in set_rounds])
-            continue
-        played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in set_rounds]
-        domains = Domains([codec.domains.intervals[column] for column in columns])
+    def inside(point: np.ndarray) -> np.ndarray:
+        allowed: Any = codec.to_action(codec.to_point(action(point)))
+        return np.asarray(allowed["values"])[columns]
 
-        def inside(point: np.ndarray, columns: list[int] = columns, action: ToAction = action) -> np.ndarray:
-            allowed: Any = codec.to_action(codec.to_point(action(point)))
-            return np.asarray(allowed["values"])[columns]
-
-        best = _best_point(snapshot, action, domains, played, inside)
-        if best is not None:
-            steepest = max(range(len(columns)), key=lambda index: _spread(snapshot, action, best, index, domains))
-            yield _line(snapshot, title, action, best, steepest, columns, set_rounds)
+    title, box = snapshot.choice_name(index), _Box(snapshot, action, columns)
+    if not columns:
+        band = snapshot.rewards([action(np.empty(0))])
+        measured = [(0.0, known.reward) for known in rounds]
+        return None if band is None else Line(title, "", "", np.empty(0), band, np.nan, measured)
+    played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in rounds]
+    best = box.best_point(played, inside)
+    if best is None:
+        return None
+    return box.line(title, best, max(range(len(columns)), key=lambda column: box.spread(best, column)), rounds)
 
 
 def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
@@ -122,85 +119,87 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
     if snapshot.rewards([action(best)]) is None:
         return
     columns = list(range(len(best)))
+    box = _Box(snapshot, action, columns)
     if len(columns) > MAX_LINES:
-        columns.sort(key=lambda column: -_spread(snapshot, action, best, column, codec.domains))
+        columns = sorted(columns, key=lambda column: -box.spread(best, column))
     for column in sorted(columns[:MAX_LINES]):
-        yield _line(snapshot, codec.domains.names[column], action, best, column, range(len(best)), snapshot.rounds)
+        yield box.line(codec.domains.names[column], best, column, snapshot.rounds)
 
 
-def _best_point(
-    snapshot: Snapshot,
-    action: ToAction,
-    domains: Domains,
-    played: list[np.ndarray],
-    inside: Callable[[np.ndarray], np.ndarray],
-) -> np.ndarray | None:
-    """Return the best of random and played points, improved along each coordinate; None without beliefs.
+class _Box(NamedTuple):
+    """Some coordinates of the actions of a study, as a unit box.
 
-    ``inside`` returns the nearest point within the limits.
+    Attributes:
+        snapshot: the study.
+        action: from a point of the box to the action.
+        columns: the coordinates.
     """
-    dim = len(domains)
-    drawn = domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, dim)))
-    points = [inside(point) for point in (*drawn, *map(domains.round, played))]
-    band = snapshot.rewards([action(point) for point in points])
-    if band is None:
-        return None
-    best = points[snapshot.best(band)].copy()
-    for index in range(dim):
-        points_along, band = _along(snapshot, action, best, index, POINTS, domains)
-        best = inside(points_along[snapshot.best(band)])
-    return best
 
+    snapshot: Snapshot
+    action: ToAction
+    columns: Sequence[int]
 
-def _along(
-    snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, count: int, domains: Domains
-) -> tuple[np.ndarray, Band]:
-    """Return about ``count`` points on the line through ``best``, ``best`` included, ``n x dim``, and the beliefs."""
-    if domains.categories(index):
-        count = len(domains.categories(index))
-    spaced = np.linspace(0.0, 1.0, count)
-    if (levels := domains.levels[index]) is not None:
-        spaced = np.round(spaced * (levels - 1)) / (levels - 1)
-    steps = np.unique(np.append(spaced, best[index]))
-    actions = np.repeat(best[None], len(steps), axis=0)
-    actions[:, index] = steps
-    band = snapshot.rewards([action(point) for point in actions])
-    assert band is not None
-    return actions, band
+    @property
+    def domains(self) -> Domains:
+        every = self.snapshot.study.interface.codec.domains
+        return Domains([every.intervals[column] for column in self.columns])
 
+    def best_point(self, played: Sequence[np.ndarray], inside: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
+        """Return the best of random and played points, improved along each coordinate; None without beliefs.
 
-def _spread(snapshot: Snapshot, action: ToAction, best: np.ndarray, index: int, domains: Domains) -> float:
-    return float(np.ptp(_along(snapshot, action, best, index, COARSE, domains)[1].mean))
+        ``inside`` returns the nearest point within the limits.
+        """
+        domains = self.domains
+        drawn = domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, len(domains))))
+        points = [inside(point) for point in (*drawn, *map(domains.round, played))]
+        band = self.snapshot.rewards([self.action(point) for point in points])
+        if band is None:
+            return None
+        best = points[self.snapshot.best(band)].copy()
+        for index in range(len(domains)):
+            points_along, band = self.along(best, index, POINTS)
+            best = inside(points_along[self.snapshot.best(band)])
+        return best
 
+    def along(self, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
+        """Return about ``count`` points on the line through ``best``, which is one of them, and the beliefs."""
+        domains = self.domains
+        if domains.categories(index):
+            count = len(domains.categories(index))
+        spaced = np.linspace(0.0, 1.0, count)
+        if (levels := domains.levels[index]) is not None:
+            spaced = np.round(spaced * (levels - 1)) / (levels - 1)
+        steps = np.unique(np.append(spaced, best[index]))
+        points = np.repeat(best[None], len(steps), axis=0)
+        points[:, index] = steps
+        band = self.snapshot.rewards([self.action(point) for point in points])
+        assert band is not None
+        return points, band
 
-def _line(
-    snapshot: Snapshot,
-    title: str,
-    action: ToAction,
-    best: np.ndarray,
-    index: int,
-    columns: Sequence[int],
-    rounds: Sequence[KnownRound],
-) -> Line:
-    """Return the line along ``best[index]``, which is the coordinate ``columns[index]`` of the action."""
-    domains, varied = snapshot.study.interface.codec.domains, columns[index]
-    values, band = _along(
-        snapshot, action, best, index, POINTS, Domains([domains.intervals[column] for column in columns])
-    )
-    native = [float(domains.scales[column].to_native(value)) for column, value in zip(columns, best, strict=True)]
-    shown = domains.labels({domains.names[column]: value for column, value in zip(columns, native, strict=True)})
-    held = [f"{name} = {number(value)}" for name, value in shown.items() if name != domains.names[varied]]
-    scale = domains.scales[varied]
-    return Line(
-        title,
-        snapshot.with_unit(domains.names[varied]),
-        ", ".join(held),
-        np.array([float(scale.to_native(step)) for step in values[:, index]]),
-        band,
-        native[index],
-        [(float(scale.to_native(_coordinate(known.action, varied))), known.reward) for known in rounds],
-        domains.intervals[varied],
-    )
+    def spread(self, best: np.ndarray, index: int) -> float:
+        """Return the effect of a coordinate on the expected reward."""
+        return float(np.ptp(self.along(best, index, COARSE)[1].mean))
+
+    def line(self, title: str, best: np.ndarray, index: int, rounds: Sequence[KnownRound]) -> Line:
+        """Return the line through ``best`` along a coordinate of the box."""
+        domains, varied = self.snapshot.study.interface.codec.domains, self.columns[index]
+        points, band = self.along(best, index, POINTS)
+        natives = {
+            domains.names[column]: float(domains.scales[column].to_native(value))
+            for column, value in zip(self.columns, best, strict=True)
+        }
+        name, scale = domains.names[varied], domains.scales[varied]
+        held = [f"{other} = {number(value)}" for other, value in domains.labels(natives).items() if other != name]
+        return Line(
+            title,
+            self.snapshot.with_unit(name),
+            ", ".join(held),
+            np.array([float(scale.to_native(step)) for step in points[:, index]]),
+            band,
+            natives[name],
+            [(float(scale.to_native(_coordinate(known.action, varied))), known.reward) for known in rounds],
+            domains.intervals[varied],
+        )
 
 
 def _coordinate(action: Any, column: int) -> float:
