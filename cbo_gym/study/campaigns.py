@@ -74,11 +74,11 @@ class Campaign:
         return f"{self.name}: {self.rounds} {'round' if self.rounds == 1 else 'rounds'}; {same}; learned: {self.use}"
 
 
-def difference(units: Units, action: Action, past: Mapping[str, Any]) -> Difference:
+def difference(units: Units, past: Mapping[str, Any]) -> Difference:
     """Return the difference between a round's system and this one; empty for a round of this campaign."""
     if not past.get("differs"):
         return Difference(frozenset(), frozenset())
-    done = units.native_values(action) if units.interface.sets_variables else ()
+    done = units.native_values(units.read(past["action"])) if units.interface.sets_variables else ()
     return _difference(units.interface.knowledge.diagram, units.interface.nodes, (*past["differs"],), frozenset(done))
 
 
@@ -99,14 +99,15 @@ def _difference(
     return Difference(differing | confounded, cut.descendants(differing | confounded))
 
 
-def shows_reward(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
+def shows_reward(units: Units, past: Mapping[str, Any]) -> bool:
     """Return whether a round shows all objectives, as in this system, of an action that this study can suggest."""
-    return is_complete(units, action, past) and not units.unknown_objectives(past["values"])
+    return is_complete(units, past) and not units.unknown_objectives(past["values"])
 
 
-def is_complete(units: Units, action: Action, past: Mapping[str, Any]) -> bool:
+def is_complete(units: Units, past: Mapping[str, Any]) -> bool:
     """Return whether a round shows the outcome, as in this system, of an action that this study can suggest."""
-    is_same = difference(units, action, past).values.isdisjoint(units.objectives)
+    action = units.read(past["action"])
+    is_same = difference(units, past).values.isdisjoint(units.objectives)
     return is_same and not units.missing_outcome(action, past["values"]) and not only_observed(action)
 
 
@@ -115,24 +116,21 @@ def only_observed(action: Action) -> bool:
     return isinstance(action, dict) and int(action.get("target", 0)) < 0
 
 
-def round_for_agent(
-    agent: Any, units: Units, action: Action, past: Mapping[str, Any], observation: Observation
-) -> LearnedRound | None:
+def round_for_agent(agent: Any, units: Units, past: Mapping[str, Any], context: Any = None) -> LearnedRound | None:
     """Return a round as an agent learns it; None if it learns nothing from it.
 
     Args:
         agent: the agent, after its reset.
         units: the units of the study.
-        action: the action that was done.
         past: the round as the log stores it.
-        observation: its observation.
+        context: the context of its observation; None for its own.
     """
-    mechanisms, values = difference(units, action, past)
-    partial = not is_complete(units, action, past)
+    mechanisms, values = difference(units, past)
+    partial, observes = not is_complete(units, past), only_observed(units.read(past["action"]))
     learns_mechanisms = getattr(agent, "learns_mechanisms", False)
-    if only_observed(action) and not learns_mechanisms:
+    if observes and not learns_mechanisms:
         return None
-    nodes = units.interface.nodes
+    observation, nodes = units.observation(past, context), units.interface.nodes
     if mechanisms and learns_mechanisms:
         return LearnedRound({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
     if values:
@@ -140,7 +138,7 @@ def round_for_agent(
         observation = {**observation, "nodes": shown}
         if not (partial or getattr(agent, "takes_missing", False)):
             return None
-    takes_partial = getattr(agent, "takes_partial", False) or (only_observed(action) and learns_mechanisms)
+    takes_partial = getattr(agent, "takes_partial", False) or (observes and learns_mechanisms)
     return None if partial and not takes_partial else LearnedRound(observation, partial)
 
 

@@ -15,7 +15,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, only_observed, round_for_agent
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import MAX_PAYLOAD
-from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, observe, playing
+from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, playing
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS, Columns, TableRow, read_rows
 from cbo_gym.study.trials import any_measured, missing_variables
 from cbo_gym.study.units import Units
@@ -152,11 +152,7 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
                 f"{description.agent} needs all variables; leave the row out, or choose an agent that can do without: "
                 f"{playing(DO_WITHOUT, units)}"
             )
-    unused = [
-        fields
-        for _, fields in incomplete
-        if round_for_agent(agent, units, units.read(fields["action"]), fields, observe(units, fields)) is None
-    ]
+    unused = [fields for _, fields in incomplete if round_for_agent(agent, units, fields) is None]
     if unused:
         is_one = len(units.objectives) == 1
         learners = playing(LEARN_MECHANISMS, units) if is_one else "none with several objectives"

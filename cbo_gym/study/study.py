@@ -172,8 +172,8 @@ class Study:
     def campaigns(self) -> list[Campaign]:
         """The earlier campaigns among the data, and how much of them the agent learns."""
         state = self._history.read()
-        rounds = [past for event in state.events if event.kind in DATA_KINDS for past in event.payload["rounds"]]
-        if not any("campaign" in past for past in rounds):
+        rounds = [past for event in state.events for past in event.payload.get("rounds", ()) if "campaign" in past]
+        if not rounds:
             return []
         with self._updated_agent(None):
             return self._suggester.campaigns(rounds)
@@ -220,8 +220,8 @@ class Study:
         self._append(lambda _: data_events(past, self.units))
         # Equal rounds are ordinary where few outcomes are possible.
         if self.description.mode != "discrete":
-            stored = [known for event in state.events if event.kind in DATA_KINDS for known in event.payload["rounds"]]
-            done = [vars(entry) | {"action": entry.action} for entry in state.trials.entries.values() if entry.values]
+            stored = [known for event in state.events for known in event.payload.get("rounds", ())]
+            done = [entry.record for entry in state.trials.entries.values() if entry.values]
             warn_of_repeats(past, [*stored, *done])
         return len(past)
 
@@ -594,10 +594,10 @@ class Study:
         campaign, and the variables whose mechanisms differ there.
         """
         state = self._history.read()
-        rows = []
+        rows: list[dict[str, Any]] = []
         for event in state.events:
             if event.kind in DATA_KINDS:
-                rows += [self._row(past["action"], past["values"], past) for past in event.payload["rounds"]]
+                rows += map(self._row, event.payload["rounds"])
             elif event.kind in ("told", "closed"):
                 rows.append(self._entry_row(state.trials.entries[event.payload["trial"]]))
         rows += [self._entry_row(entry) for entry in state.trials.pending if entry.status == "partial"]
@@ -607,19 +607,15 @@ class Study:
 
     def _entry_row(self, entry: Entry) -> dict[str, Any]:
         values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
-        return self._row(entry.action, {**values, **(entry.context or {})}, vars(entry))
+        return self._row(entry.record | {"values": {**values, **(entry.context or {})}})
 
-    def _row(self, flat: list[float], values: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a round as a row of the table; ``record`` has its precision and its campaign."""
-        done = self.units.native_values(self.units.read(flat))
+    def _row(self, past: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a round as a row of the table."""
+        done = self.units.native_values(self.units.read(past["action"]))
         row = {f"do({name})": done.get(name) for name in self.settable}
-        row |= {CAMPAIGN: record.get("campaign"), DIFFERS: ", ".join(record.get("differs", ())) or None}
-        for name in self.interface.nodes:
-            row |= {
-                name: values.get(name),
-                f"std({name})": record.get("std", {}).get(name),
-                f"count({name})": record.get("counts", {}).get(name),
-            }
+        row |= {CAMPAIGN: past.get("campaign"), DIFFERS: ", ".join(past.get("differs", ())) or None}
+        for column, key in (("{}", "values"), ("std({})", "std"), ("count({})", "counts")):
+            row |= {column.format(name): past.get(key, {}).get(name) for name in self.interface.nodes}
         return row
 
     def _columns(self) -> dict[str, Any]:
@@ -645,7 +641,7 @@ class Study:
 
         Variables with a stated precision have columns ``std(X)`` and ``count(X)`` too.
         """
-        rows = [vars(entry) | self._row(entry.action, entry.values, vars(entry)) for entry in self.trials]
+        rows = [entry.record | self._row(entry.record) for entry in self.trials]
         strings = dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         schema = {"number": pl.Int64, "status": pl.String, **self._columns(), **strings}
         frame = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)

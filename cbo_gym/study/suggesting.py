@@ -12,7 +12,7 @@ from functools import partial
 from inspect import signature
 from itertools import chain
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     begun.reset(_task(units, initial), seed=units.description.seed)
     for past in initial:
         if not _is_initial(units, past):
-            _teach(begun, units, _KnownRound(units.read(past["action"]), past))
+            _teach(begun, units, past)
     return begun
 
 
@@ -136,44 +136,28 @@ def _create_agent(original: Any, units: Units) -> Any:
 def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
     rounds = []
     for past in initial:
-        if not _is_initial(units, past):
-            continue
-        observation = observe(units, past)
-        action = units.read(past["action"])
-        rounds.append(Round(action, observation, units.reward_of(action, observation)))
+        if _is_initial(units, past):
+            action, observation = units.read(past["action"]), units.observation(past)
+            rounds.append(Round(action, observation, units.reward_of(action, observation)))
     return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
-
-
-class _KnownRound(NamedTuple):
-    """A round with a measured value."""
-
-    action: Action
-    #: The round as the log stores it: ``values``, ``context``, and perhaps ``std`` and ``counts``.
-    past: Mapping[str, Any]
-
-
-def observe(units: Units, past: Mapping[str, Any], context: Any = None) -> Observation:
-    """Return the observation of a round, with its own context or another one."""
-    observed = past["context"] if context is None else context
-    return units.observation(past["values"], observed, past.get("std"), past.get("counts"))
 
 
 def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
     """Return whether a round is complete, so that it can be part of a task's initial data."""
-    return not past.get("differs") and is_complete(units, units.read(past["action"]), past)
+    return not past.get("differs") and is_complete(units, past)
 
 
-def _teach(agent: Any, units: Units, known: _KnownRound, next_context: Any = None) -> Observation | None:
+def _teach(agent: Any, units: Units, past: Mapping[str, Any], next_context: Any = None) -> Observation | None:
     """Let an agent learn a round; return its observation, or None without a reward or from another system.
 
     Args:
         agent: the agent.
         units: the units of the study.
-        known: the round.
+        past: the round as the log stores it.
         next_context: context of the next round, for the observation; None for the context of this round.
     """
-    action, past, context = known.action, known.past, known.past["context"]
-    learned = round_for_agent(agent, units, action, past, observe(units, past, next_context))
+    action, context = units.read(past["action"]), past["context"]
+    learned = round_for_agent(agent, units, past, next_context)
     if learned is None:
         return None
     observation = learned.observation
@@ -221,7 +205,7 @@ class Suggester:
         self._agent: Any = None
         # The observation of the last round that the agent has learned.
         self._last_observation: Observation | None = None
-        self._unlearned: _KnownRound | None = None
+        self._unlearned: Mapping[str, Any] | None = None
 
     # Learning -------------------------------------------------------------------------------------------
 
@@ -254,14 +238,13 @@ class Suggester:
         # The agent gets data that were added before the first trial when it is reset.
         if event.kind in DATA_KINDS and self._trials.entries:
             for past in event.payload["rounds"]:
-                self._learn(past["action"], past)
-        elif event.kind in ("told", "closed") and self._learns(event.payload["trial"]):
-            entry = self._trials.entries[event.payload["trial"]]
-            self._learn(entry.action, vars(entry))
+                self._learn(past)
+        elif event.kind in ("told", "closed") and self._learns(entry := self._trials.entries[event.payload["trial"]]):
+            self._learn(entry.record)
 
-    def _learn(self, flat: list[float], past: Mapping[str, Any]) -> None:
+    def _learn(self, past: Mapping[str, Any]) -> None:
         self._learn_last(None)
-        self._unlearned = _KnownRound(self._units.read(flat), past)
+        self._unlearned = past
         if not self._units.interface.looks_ahead:
             self._learn_last(None)
 
@@ -293,9 +276,9 @@ class Suggester:
         """Whether the agent takes rounds in which not all variables were measured."""
         return bool(getattr(self.peek(), "takes_missing", False))
 
-    def _learns(self, trial: int) -> bool:
+    def _learns(self, entry: Entry) -> bool:
         """Return whether the agent learns a trial, in which some variables may be missing."""
-        return trial not in self._trials.missing or self.takes_missing
+        return entry.status != "measured" or not missing_variables(entry.values) or self.takes_missing
 
     @property
     def left_out(self) -> str:
@@ -310,12 +293,9 @@ class Suggester:
         )
 
     def campaigns(self, rounds: Sequence[Mapping[str, Any]]) -> list[Campaign]:
-        """Return the earlier campaigns among rounds of data, and how much of them the agent learns."""
-        agent, units, earlier = self.peek(), self._units, [past for past in rounds if "campaign" in past]
-        return campaigns_of(
-            earlier,
-            [round_for_agent(agent, units, units.read(past["action"]), past, observe(units, past)) for past in earlier],
-        )
+        """Group rounds of earlier campaigns, and count how many of each the agent learns."""
+        agent = self.peek()
+        return campaigns_of(rounds, [round_for_agent(agent, self._units, past) for past in rounds])
 
     def _restore(self, events: Sequence[Event], corrected: int) -> None:
         """Restore the agent from the cache, if the same code saved it after the last correction of an outcome."""
@@ -343,12 +323,11 @@ class Suggester:
         """Return the observation of the last round that the agent learned from these events, if there is one."""
         first = next((event.number for event in events if event.kind in ("asked", "registered")), len(events))
         for event in reversed(events[first:]):
-            if event.kind == "told" and self._learns(event.payload["trial"]):
-                entry = self._trials.entries[event.payload["trial"]]
-                return observe(self._units, vars(entry))
+            if event.kind == "told" and self._learns(entry := self._trials.entries[event.payload["trial"]]):
+                return self._units.observation(entry.record)
             for past in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
                 if _is_initial(self._units, past):
-                    return observe(self._units, past)
+                    return self._units.observation(past)
         return None
 
     def keep(self) -> None:
@@ -383,59 +362,46 @@ class Suggester:
         """
         self._ahead = True
         self._learn_last(context)
-        last = self._last_observation
+        last, fixed = self._last_observation, fixed or {}
         past = dict(last) if last is not None else self._units.interface.empty_observation()
         observation = {**deepcopy(past), **self._units.context(context)}
         agent, pending = self.agent, self._trials.pending
         takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
         if takes_pending:
             pending = [*pending, *self._trials.rejected]
-        if not pending and not shared:
-            with self._steer(agent, fixed or {}):
-                chosen = [agent.act(observation)] if count == 1 else agent.act_batch(observation, count)
-            actions = self._accept(chosen, fixed)
-        elif not takes_pending:
+        elif pending or shared:
             raise ArgumentError(
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "
                 "one first"
             )
-        else:
-            played = [self._units.read(entry.action) for entry in pending]
-            # A registered trial may be outside the bounds.
-            pending_actions = [
-                self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in played
-            ]
-            arguments: dict[str, Any] = {}
-            if context:
-                arguments["contexts"] = [self._units.context(entry.context)["context"] for entry in pending]
-            if any(entry.status == "partial" for entry in pending) and _takes_measured(agent):
-                arguments["measured"] = [self._measured(entry) for entry in pending]
-            # The first trial chooses the values that the others share.
-            alone = 1 if shared else count
-            with self._steer(agent, fixed or {}, shared):
-                chosen = (
-                    agent.act_given_pending(observation, pending_actions, alone, **arguments)
-                    if pending
-                    else [agent.act(observation)]
-                )
-            actions = self._accept(chosen, fixed)
-            if count > alone:
-                values = self._units.native_values(actions[0])
-                kept = {**{name: values[name] for name in shared}, **(fixed or {})}
-                if context:
-                    arguments["contexts"] = [*arguments["contexts"], observation["context"]]
-                if "measured" in arguments:
-                    arguments["measured"] = [*arguments["measured"], {}]
-                with self._steer(agent, kept):
-                    chosen = agent.act_given_pending(
-                        observation, [*pending_actions, *actions], count - alone, **arguments
-                    )
-                actions += self._accept(chosen, kept)
-        return actions
+        played = [self._units.read(entry.action) for entry in pending]
+        # A registered trial may be outside the bounds.
+        played = [self._units.nearest(done) if self._units.distance(done) > ROUNDING else done for done in played]
+        contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else []
+        measured = [self._measured(entry) for entry in pending]
+        chosen: list[Action] = []
 
-    def _accept(self, chosen: Sequence[Action], fixed: Mapping[str, Any] | None) -> list[Action]:
-        """Check the actions that the agent chose; return them rounded to the digits of their ranges."""
-        return [round_digits(self._units.codec, self._units.require_valid(action), fixed) for action in chosen]
+        def choose(size: int, kept: Mapping[str, Any], required: Sequence[str] = ()) -> list[Action]:
+            """Choose actions, given the pending ones and those chosen before."""
+            before, arguments = [*played, *chosen], dict[str, Any]()
+            if context:
+                arguments["contexts"] = [*contexts, *[observation["context"]] * len(chosen)]
+            # An agent of a third party may not take known values.
+            if any(measured) and "measured" in signature(agent.act_given_pending).parameters:
+                arguments["measured"] = [*measured, *[{}] * len(chosen)]
+            with self._steer(agent, kept, required):
+                if before:
+                    actions = agent.act_given_pending(observation, before, size, **arguments)
+                else:
+                    actions = [agent.act(observation)] if size == 1 else agent.act_batch(observation, size)
+            return [round_digits(self._units.codec, self._units.require_valid(action), kept) for action in actions]
+
+        # The first trial chooses the values that the others share.
+        chosen += choose(1 if shared else count, fixed, shared)
+        if count > len(chosen):
+            values = self._units.native_values(chosen[0])
+            chosen += choose(count - 1, {**{name: values[name] for name in shared}, **fixed})
+        return chosen
 
     @contextmanager
     def _steer(self, agent: Any, fixed: Mapping[str, Any], required: Sequence[str] = ()) -> Iterator[None]:
@@ -461,22 +427,21 @@ class Suggester:
         """Return the known values of a partial trial, as the agent has them; none for other trials."""
         if entry.status != "partial":
             return {}
-        nodes = observe(self._units, self._partial_round(entry).past)["nodes"]
+        nodes = self._units.observation(self._partial_round(entry))["nodes"]
         known = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
         return {name: value for name, value in known if value == value}
 
-    def _partial_round(self, entry: Entry) -> _KnownRound:
-        action = self._units.read(entry.action)
-        values = self._units.fill_in(entry.values, action, entry.context)
-        return _KnownRound(action, vars(entry) | {"values": values})
+    def _partial_round(self, entry: Entry) -> dict[str, Any]:
+        values = self._units.fill_in(entry.values, self._units.read(entry.action), entry.context)
+        return entry.record | {"values": values}
 
     def _teach_partial_trials(self, agent: Any) -> None:
         """Let a copy of the agent learn from partial trials; the agent itself learns when a trial ends."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                part = self._partial_round(entry)
-                missing = missing_variables(part.past["values"])
-                if self._units.missing_outcome(part.action, part.past["values"]) or self.takes_missing or not missing:
+                part, action = self._partial_round(entry), self._units.read(entry.action)
+                missing = missing_variables(part["values"])
+                if self._units.missing_outcome(action, part["values"]) or self.takes_missing or not missing:
                     _teach(agent, self._units, part)
 
     def confirm(self, event: Event) -> None:
@@ -707,11 +672,6 @@ class Suggester:
 
 def _in_words(name: str, value: float, interval: tuple[float, float] | None) -> str:
     return f"{name} {value:.4g}" + ("" if interval is None else f" +- {(interval[1] - interval[0]) / 2:.2g}")
-
-
-def _takes_measured(agent: Any) -> bool:
-    """Return whether an agent, perhaps of a third party, takes known values of pending trials."""
-    return "measured" in signature(agent.act_given_pending).parameters
 
 
 def _signed_content(number: int, stamp: str, content: bytes) -> bytes:

@@ -54,6 +54,16 @@ class Entry:
         """The action that was done: the suggested one unless another was recorded."""
         return self.flat if self.done is None else self.done
 
+    @property
+    def is_running(self) -> bool:
+        """Whether an outcome, or the rest of one, will follow."""
+        return self.status in ("pending", "partial")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The trial in the form in which the log stores a past round, with its ``number``."""
+        return {**vars(self), "action": self.action}
+
 
 def missing_variables(values: Mapping[str, float | None]) -> list[str]:
     """Return the variables that were not measured."""
@@ -62,7 +72,7 @@ def missing_variables(values: Mapping[str, float | None]) -> list[str]:
 
 def any_measured(values: Mapping[str, float | None]) -> bool:
     """Return whether a variable was measured."""
-    return any(value is not None for value in values.values())
+    return len(missing_variables(values)) < len(values)
 
 
 class Trials:
@@ -71,7 +81,6 @@ class Trials:
     Attributes:
         entries: the trials by their numbers.
         initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
-        missing: trial -> the variables that were not measured in it, for trials with a reward that lack others.
         rejected: the trials that were rejected since the last outcome.
         number: number of the last event.
     """
@@ -79,12 +88,9 @@ class Trials:
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
         self.initial: list[Mapping[str, Any]] = []
-        self.missing: dict[int, list[str]] = {}
         self.rejected: list[Entry] = []
         self.number = 0
         self._has_precise_data = False
-        # Numbers of pending trials, to avoid a search through all trials.
-        self._running: dict[int, None] = {}
 
     def copy(self) -> Trials:
         """Return a copy, to which other events can be added."""
@@ -95,7 +101,13 @@ class Trials:
     @property
     def pending(self) -> list[Entry]:
         """The pending and partial trials, in the order in which they were asked for."""
-        return [self.entries[number] for number in self._running]
+        return [entry for entry in self.entries.values() if entry.is_running]
+
+    @property
+    def missing(self) -> dict[int, list[str]]:
+        """Trial -> the variables that were not measured in it, for trials with a reward that lack others."""
+        measured = (entry for entry in self.entries.values() if entry.status == "measured")
+        return {entry.number: names for entry in measured if (names := missing_variables(entry.values))}
 
     @property
     def precise(self) -> bool:
@@ -111,40 +123,32 @@ class Trials:
                 self._has_precise_data |= any("std" in past for past in payload["rounds"])
             elif event.kind in ("asked", "registered"):
                 for asked in payload["trials"]:
-                    number, context = int(asked["number"]), payload["context"]
-                    self._running[number] = None
-                    self.entries[number] = Entry(
-                        number, asked["action"], why=asked["why"], context=context, asked=event.time
+                    self.entries[int(asked["number"])] = Entry(
+                        int(asked["number"]),
+                        asked["action"],
+                        why=asked["why"],
+                        context=payload["context"],
+                        asked=event.time,
                     )
-            elif event.kind == "failed":
-                self._end(event, status="failed", reason=payload["reason"])
-            elif event.kind == "rejected":
-                self._end(event, status="rejected", reason=payload["reason"])
-                self.rejected.append(self.entries[int(payload["trial"])])
             else:
                 self._record(event)
             self.number = event.number
 
     def _record(self, event: Event) -> None:
-        """Record an outcome, or a part of it; a correction states the new status of the trial."""
+        """Record an outcome, a part of it, or an end without one; a correction states the new status of the trial."""
         payload = event.payload
         status = payload.get("status", "measured" if event.kind in ("told", "corrected") else event.kind)
-        changes = {name: payload.get(name, {}) for name in ("values", "std", "counts")}
-        changes |= {"done": payload["done"], "reason": payload.get("reason", "")}
-        if status == "partial":
-            number = int(payload["trial"])
-            self.entries[number] = replace(self.entries[number], status=status, **changes)
-        else:
-            self._end(event, status=status, **changes)
+        changes = {"status": status, "reason": payload.get("reason", "")}
+        changes["ended"] = "" if status == "partial" else event.time
+        # A failed or rejected trial keeps the values that were recorded before.
+        if "values" in payload:
+            changes |= {name: payload.get(name, {}) for name in ("values", "std", "counts")} | {"done": payload["done"]}
+        number = int(payload["trial"])
+        self.entries[number] = entry = replace(self.entries[number], **changes)
+        if status == "rejected":
+            self.rejected.append(entry)
+        elif status in ("measured", "closed"):
             self.rejected.clear()
-
-    def _end(self, event: Event, **changes: Any) -> None:
-        number = int(event.payload["trial"])
-        self._running.pop(number, None)
-        self.missing.pop(number, None)
-        self.entries[number] = ended = replace(self.entries[number], ended=event.time, **changes)
-        if ended.status == "measured" and (missing := missing_variables(ended.values)):
-            self.missing[number] = missing
 
 
 @dataclass(frozen=True)

@@ -333,18 +333,16 @@ class Units:
         values = dict(zip(self.interface.nodes, nodes, strict=True))
         return outcomes.rewards(self.objective_values(action, values), ())
 
-    def observation(
-        self,
-        values: Mapping[str, float | None],
-        context: Mapping[str, float] | None,
-        std: Mapping[str, float] | None = None,
-        counts: Mapping[str, int] | None = None,
-    ) -> Observation:
+    def observation(self, past: Mapping[str, Any], context: Mapping[str, float] | None = None) -> Observation:
         """Return the agent's observation of a round, with NaN for variables that were not measured.
 
         Standard errors and the count of the reward, if there are any, are its keys ``std`` and ``count``.
+
+        Args:
+            past: the round as the log stores it.
+            context: the context that is observed; None for that of the round.
         """
-        kinds = self.categories
+        kinds, values, counts = self.categories, past["values"], past.get("counts")
         numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
         nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
         # Agents observe a single reward, the last node, as they maximise it; several objectives keep their values.
@@ -352,13 +350,14 @@ class Units:
             nodes[-1:] = self.to_rewards(nodes[-1:])
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         precision: Observation = {}
-        if std:
+        if std := past.get("std"):
             precision["std"] = np.array([std.get(name, np.nan) for name in self.interface.nodes])
             if self.reward_range is not None:
                 precision["std"][-1] /= self.reward_range[1] - self.reward_range[0]
         if counts and len(self.objectives) == 1 and self.objectives[0] in counts:
             precision["count"] = np.array(float(counts[self.objectives[0]]))
-        return self.interface.after(nodes, {}) | self.context(context) | precision
+        observed = past["context"] if context is None else context
+        return self.interface.after(nodes, {}) | self.context(observed) | precision
 
     def observed_values(self, observation: Observation) -> dict[str, Any]:
         """Return the values of an observation in the form of :meth:`values`."""
@@ -468,10 +467,8 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     return pairs
 
 
-def format_value(value: Any) -> str:
-    """Return a number or an interval with six digits, or a label as it is; an empty string for None."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return f"{value:.6g}" if isinstance(value, float | int) else "[" + ", ".join(map(format_value, value)) + "]"
+def format_value(value: Any, digits: int = 6) -> str:
+    """Return a number or an interval with so many digits, or a label as it is; an empty string for None."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(format_value(end, digits) for end in value)}]"
+    return "" if value is None else f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -13,6 +13,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.study.campaigns import shows_reward
 from cbo_gym.study.expectation import Band, RecommendedSet, forecasts
 from cbo_gym.study.study import Study
+from cbo_gym.study.units import format_value
 from cbo_gym.task import Action
 
 
@@ -60,20 +61,16 @@ class Snapshot:
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
         state, self.agent, self.silence = study.agent_snapshot(self.context)
-        known = [
-            *((None, past["action"], past) for event in state.events for past in event.payload.get("rounds", ())),
-            *(
-                (entry.number, entry.action, vars(entry))
-                for entry in state.trials.entries.values()
-                if entry.status in ("measured", "partial", "closed")
-            ),
-        ]
-        self.imported = sum(number is None for number, *_ in known)
+        imported = [past for event in state.events for past in event.payload.get("rounds", ())]
+        known = ("measured", "partial", "closed")
+        trials = [entry.record for entry in state.trials.entries.values() if entry.status in known]
+        self.imported = len(imported)
         self.rounds, self.others = list[KnownRound](), list[Mapping[str, Any]]()
-        for number, flat, past in known:
-            action, values = self.units.read(flat), past["values"]
-            if shows_reward(self.units, action, past):
-                self.rounds.append(KnownRound(number, action, values, self.units.objective_values(action, values)))
+        for past in (*imported, *trials):
+            action, values = self.units.read(past["action"]), past["values"]
+            if shows_reward(self.units, past):
+                objectives = self.units.objective_values(action, values)
+                self.rounds.append(KnownRound(past.get("number"), action, values, objectives))
             elif not past.get("differs"):
                 self.others.append(values)
 
@@ -139,11 +136,7 @@ class Snapshot:
 
 def number(value: Any) -> str:
     """Return a number, or an interval, with four digits; an empty string for None."""
-    if value is None:
-        return ""
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(number, value)) + "]"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return format_value(value, 4)
 
 
 def interval(band: Band, index: int = 0) -> tuple[str, str]:
