@@ -67,22 +67,19 @@ def test_a_sweep_goes_on_where_a_store_ends(here):
 
 def test_verify_tells_verdicts_and_its_status_is_1_if_one_differs(here, played, monkeypatch):
     invoke("publish", "runs/mine")
-    found = [
-        Replay(played[0], "identical", ("code",), ""),
-        Replay(played[1], "agrees", ("machine",), "from round 2 on"),
-    ]
-    monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, allow, on_run: iter(found[: len(runs)]))
-    assert "2 runs: 1 identical, 1 agrees" in (said := invoke("verify", "results", "--sample", "2"))
-    assert "1 group: 1 agrees" in said
-    found[1] = Replay(played[1], "differs", (), "from round 2 on")
-    said = invoke("verify", "--sample", "2", code=1)
-    assert "2 runs: 1 identical, 1 differs" in said
-    assert "1 group: 1 differs" in said
-    assert "1 run: 1 identical" in invoke("verify", "--sample", "1")
-    found[0] = found[1]
-    assert "2 runs: 2 differ " in invoke("verify", "--sample", "2", code=1)
-    found[0] = Replay(played[0], "identical", ("code",), "")
-    (group,) = as_json("verify", "--sample", "1")
+    same = Replay(played[0], "identical", ("code",), "")
+    agrees, differs = (Replay(played[1], verdict, (), "from round 2 on") for verdict in ("agrees", "differs"))
+    for found, status, runs, groups in (
+        ([same, agrees], 0, "2 runs: 1 identical, 1 agrees", "1 group: 1 agrees"),
+        ([same, differs], 1, "2 runs: 1 identical, 1 differs", "1 group: 1 differs"),
+        ([differs, differs], 1, "2 runs: 2 differ ", "1 group: 1 differs"),
+    ):
+        monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, allow, on_run, found=found: iter(found))
+        said = invoke("verify", "--sample", "2", code=status)
+        assert runs in said
+        assert groups in said
+    monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, allow, on_run: iter([same]))
+    (group,) = as_json("verify", "results", "--sample", "1")
     assert (group["agent"], group["verdict"], len(group["replays"])) == ("Random", "identical", 1)
     assert "no published results nowhere" in invoke("verify", "nowhere", code=2)
 
@@ -109,24 +106,26 @@ def test_a_submission_is_checked(here, played, monkeypatch):
     assert "cannot read none.yaml" in invoke(*words[:2], "--card", "none.yaml", code=2)
 
 
-def test_a_published_run_is_played_again_by_its_id(here, played, monkeypatch):
+@pytest.mark.parametrize(
+    ("replay", "status", "line"),
+    [
+        (("identical", (), ""), 0, "1 run: identical"),
+        (("agrees", ("machine",), "from round 2 on"), 0, "1 run: agrees: from round 2 on"),
+        (
+            ("differs", ("machine",), "from round 2 on", (0.0, 0.0), True),
+            1,
+            "diverges from round 2 on, see cbo-gym verify",
+        ),
+        (("differs", (), "from round 2 on"), 1, "1 run: differs: from round 2"),
+    ],
+)
+def test_a_published_run_is_played_again_by_its_id(here, monkeypatch, replay, status, line):
     invoke("publish", "runs/mine")
-    run = next(run for run in load_published(here / "results") if run.seed == 2)
-    found = {
-        "identical": Replay(run, "identical", (), ""),
-        "agrees": Replay(run, "agrees", ("machine",), "from round 2 on, by at most 1e-12"),
-        "diverges": Replay(run, "differs", ("machine",), "from round 2 on", diverged=True),
-        "differs": Replay(run, "differs", (), "from round 2 on"),
-    }
-    for verdict, one in found.items():
-        monkeypatch.setattr("cbo_gym.referee.replay.replays", lambda runs, one=one, **_: iter([one] * (runs == [run])))
-        said = invoke("replay", run.id[:10], "--store", "results", code=int(verdict in ("diverges", "differs")))
-        lines = {"identical": "1 run: identical", "agrees": "1 run: agrees: from round 2 on, by at most 1e-12"}
-        lines |= {
-            "diverges": "1 run: diverges from round 2 on, see cbo-gym verify",
-            "differs": "1 run: differs: from round 2",
-        }
-        assert lines[verdict] in said
+    run = load_published(here / "results")[2]
+    monkeypatch.setattr(
+        "cbo_gym.referee.replay.replays", lambda runs, **_: iter([Replay(run, *replay)] * (runs == [run]))
+    )
+    assert line in invoke("replay", run.id[:10], "--store", "results", code=status)
     assert "no published run has the id 0000000" in invoke("replay", "0000000", "--store", "results", code=2)
 
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import patch
 
 import gymnasium as gym
@@ -30,43 +29,31 @@ from cbo_gym import Agent, Mode
 
 class KeepBest(Agent):
     modes = frozenset(Mode)
-    def __init__(self, size=0.1):
-        self.size = size
     def act(self, observation):
         return self.task.action_space.sample() if not self.history else self.recommend()
 
 print(cbo_gym.evaluate(KeepBest(), "CBO/Dropwave-v0", 0, horizon=3).sources["__main__"])
-agents = {"class": KeepBest, "made": lambda: KeepBest(0.5)}
-for given in (agents, "__main__:KeepBest", agents):
-    print(cbo_gym.sweep(given, "CBO/Dropwave-v0", 1, "runs", horizon=2, n_jobs=1))
+for _ in range(2):
+    print(cbo_gym.sweep("__main__:KeepBest", "CBO/Dropwave-v0", 1, "runs", horizon=2, n_jobs=1))
 """
-
-
-def ended(folder):
-    return sorted((run.agent, run.seed, run.status) for run in load_runs(folder))
-
-
-def script(folder, *how, **options):
-    done = subprocess.run([sys.executable, *how], cwd=folder, capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("how", ["file", pytest.param("standard input", marks=pytest.mark.slow)])
 def test_a_script_sweeps_its_own_agents(tmp_path, how):
-    Path(tmp_path, "mine.py").write_text(SCRIPT, encoding="utf-8")
-    read = {"input": SCRIPT} if how == "standard input" else {}
-    stamp, *counts = script(tmp_path, "-" if read else "mine.py", **read)
-    assert stamp.startswith("unreleased+interactive" if read else "unreleased+")
-    assert len(counts) == 3
-    assert all("'failed': 0" in count for count in counts)
-    runs = [run for run in load_runs(tmp_path / "runs") if run.status == "finished"]
-    assert {run.agent for run in runs} == {"class", "made", "KeepBest"}
-    assert all(run.isolated and run.sources[run.agent].startswith("interactive+") for run in runs)
-    by_agent = {run.agent: run.sources[run.agent] for run in runs}
-    assert by_agent["class"] != by_agent["made"]  # which has another state
-    if not read:  # its text is known, so nothing is played again
-        assert "'resumed': 2" in counts[-1]
+    (tmp_path / "mine.py").write_text(SCRIPT, encoding="utf-8")
+    is_file = how == "file"
+    words = [sys.executable, "mine.py" if is_file else "-"]
+    given = None if is_file else SCRIPT
+    done = subprocess.run(words, cwd=tmp_path, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    stamp, *counts = done.stdout.splitlines()
+    assert stamp.startswith("unreleased+" if is_file else "unreleased+interactive")
+    assert ["'failed': 0" in count for count in counts] == [True, True]
+    run, *_ = load_runs(tmp_path / "runs")
+    assert run.agent == "KeepBest"
+    assert run.isolated
+    assert run.sources[run.agent].startswith("interactive+")
+    assert ("'resumed': 1" in counts[1]) is is_file, "of standard input the text is not known"
 
 
 def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_path):
@@ -93,34 +80,27 @@ def test_agents_of_one_file_and_label_are_told_apart():
         return Sized
 
     def with_attribute(value):
-        class Sized(Centre):
-            size = value
+        return type("Sized", (Centre,), {"size": value, "__module__": __name__})
 
-        return Sized
-
-    def stamp(source):
-        with patch("cbo_gym.evaluation.play.agent_sources.describe_isolated"):
-            _, player = sent_agent(source, "mine", [])
-        return player.sent.stamps
-
-    def sources():
+    def stamps():
         made = [kind for size in (0.5, 1.0) for kind in (closed(size), with_attribute(size))]
-        return [Centre(), Other(), *[kind() for kind in made], *[lambda k=k: k() for k in made]]
+        sources = [Centre(), Other(), *[kind() for kind in made], *[lambda k=k: k() for k in made]]
+        with patch("cbo_gym.evaluation.play.agent_sources.describe_isolated"):
+            return [sent_agent(source, "mine", [])[1].sent.stamps for source in sources]
 
-    assert [stamp(source) for source in sources()] == [stamp(source) for source in sources()]
-    assert len({stamp(source) for source in sources()}) == len(sources())
+    found = stamps()
+    assert found == stamps()
+    assert len(set(found)) == 10
 
 
 def test_what_cannot_be_sent_plays_here(tmp_path):
     agent = Centre()
     agent.lock = threading.Lock()
     with pytest.warns(UserWarning, match="mine plays in this process, .* cannot be sent to another: .*lock"):
-        assert sweep({"mine": agent}, ENV, 2, tmp_path, horizon=2)["finished"] == 2
-    assert ended(tmp_path) == [("mine", 0, "finished"), ("mine", 1, "finished")]
-    assert not any(run.isolated for run in load_runs(tmp_path))
+        assert sweep({"mine": agent}, ENV, 1, tmp_path, horizon=2)["finished"] == 1
     sweep({"mine": Centre()}, ENV, 1, tmp_path / "sent", horizon=2)
     here, sent = (next(load_runs(folder)) for folder in (tmp_path, tmp_path / "sent"))
-    assert sent.isolated
+    assert (here.agent, here.isolated, sent.isolated) == ("mine", False, True)
     assert sent.curve("reward").tolist() == here.curve("reward").tolist()
     with pytest.warns(UserWarning, match="plays in this process"), pytest.raises(ArgumentError, match="cluster"):
         sweep({"mine": agent}, ENV, 3, tmp_path, horizon=2, execution=Execution("dask", "tcp://127.0.0.1:9"))
@@ -133,26 +113,13 @@ def test_what_cannot_be_sent_plays_here(tmp_path):
         ({"Random": Centre()}, "another agent has the name 'Random'"),
         ({"mine": "Random"}, "Random already has a name"),
         ([3], "int is not an agent: it lacks"),
-        (
-            [lambda: 1 / 0],
-            r"cannot make an agent by <lambda>\(\): ZeroDivisionError.*; give an instance or a function",
-        ),
+        ([lambda: 1 / 0], r"cannot make an agent by <lambda>\(\): ZeroDivisionError.*; give an instance or a function"),
         ([], "give at least one agent"),
     ],
 )
 def test_what_is_no_agent_or_has_no_name_is_refused(tmp_path, agents, message):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=message):
         sweep(agents, ENV, 1, tmp_path, horizon=2)
-
-
-def test_seeds_may_be_a_number_and_names_may_stand_alone(tmp_path):
-    jobs = plan("Random", ENV, 2, tmp_path, 2)
-    assert [(str(job.agent), str(job.cell.env), job.cell.seed) for job in jobs] == [
-        ("Random", ENV, 0),
-        ("Random", ENV, 1),
-    ]
-    with pytest.raises(ArgumentError, match="seeds must be"):
-        sweep("Random", ENV, 0, tmp_path)
 
 
 def test_an_environment_that_is_made_stands_for_its_id_its_parameters_and_rounds():

@@ -1,7 +1,5 @@
 """Several actions at once, and what callbacks hear: of one run and of many."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -35,9 +33,9 @@ class Watcher(Centre):
         self.heard.append(count)
         return super().act_batch(observation, count)
 
-    def update(self, action, observation, reward, info):
+    def update(self, *played):
         self.heard.append("update")
-        super().update(action, observation, reward, info)
+        super().update(*played)
 
 
 def test_agents_learn_the_outcomes_after_the_whole_batch():
@@ -69,9 +67,7 @@ def test_every_agent_suggests_batches(name):
     assert rounds_alike(*runs)  # one seed, one run, also of an agent that has played before
 
 
-@pytest.mark.parametrize(
-    ("agent", "env"), [(GPUCB(), ENV), (MCBO(samples=4, restarts=2), ENV), ("CBO", "CBO/ToyGraph-v0")]
-)
+@pytest.mark.parametrize(("agent", "env"), [("GP-UCB", ENV), ("CBO", "CBO/ToyGraph-v0")])
 @pytest.mark.usefixtures("coarse_search")
 def test_agents_with_a_model_spread_their_batches(agent, env):
     run = evaluate(agent, env, 100, horizon=4, batch=4)
@@ -142,19 +138,12 @@ def test_callbacks_hear_each_round_and_change_nothing():
     assert [played.recommended is None for played in heard] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("agents", [["Random", Centre], pytest.param("GP-UCB", marks=pytest.mark.slow)])
-def test_a_sweep_tells_the_rounds_of_all_runs_here(tmp_path, agents):
-    heard, threads = [], set()
-
-    def note(played):
-        threads.add(threading.get_ident())
-        heard.append((played.agent, played.seed, played.round, played.reward))
-
-    sweep(agents, ENV, 2, tmp_path, horizon=3, n_jobs=1, callbacks=[note])
+def test_a_sweep_tells_the_rounds_of_all_runs_here(tmp_path):
+    heard = []
+    sweep(["Random", Centre], ENV, 1, tmp_path, horizon=3, n_jobs=1, callbacks=[heard.append])
+    assert len(heard) == 2 * 3
     for run in load_runs(tmp_path):
-        own = [reward for agent, seed, _, reward in heard if (agent, seed) == (run.agent, run.seed)]
-        assert own == run.curve("reward").tolist()
-    assert len(heard) == 3 * len(list(load_runs(tmp_path)))
+        assert [played.reward for played in heard if played.agent == run.agent] == run.curve("reward").tolist()
 
 
 def test_what_a_callback_raises_ends_the_sweep(tmp_path):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from base64 import b64encode
 from copy import deepcopy
-from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -104,9 +103,7 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
     ("agent", "env", "batch"),
     [
         ("GP-UCB", "CBO/ToyGraph-v0", 1),
-        ("TS", "CBO/XYZWSTBandit-v0", 1),
         ("GP-UCB", ENV, 2),
-        pytest.param("EIFN", ENV, 2, marks=pytest.mark.slow),
         ("Random", "CBO/PSAContextual2-v0", 1),
         ("Random", "CBO/DCBOStat-v0", 1),
     ],
@@ -144,24 +141,20 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
         evaluate("Random", ENV, 101, horizon=6, checkpoint=path)
     with pytest.raises(ArgumentError, match="checkpoint_every must be at least 1"):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=0)
-    path.write_bytes(b"something else")
-    with pytest.raises(ArgumentError, match=r"is not a checkpoint of this version of cbo-gym; remove it"):
-        evaluate("Random", ENV, 100, horizon=6, checkpoint=path)
 
 
 @pytest.mark.parametrize("agent", ["Random", pytest.param(Centre(), marks=pytest.mark.slow)])
 def test_a_sweep_goes_on_at_its_checkpoints(tmp_path, agent):
     saving = Execution(checkpoint_every=2)
     with pytest.raises(StopError):
-        sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, callbacks=[stop_at(5)], execution=saving)
-    assert len(list(Path(tmp_path, "cut").glob("*.checkpoint"))) == 1
+        sweep(agent, ENV, 1, tmp_path, horizon=60, callbacks=[stop_at(5)], execution=saving)
+    assert len(list(tmp_path.glob("*.checkpoint"))) == 1
     heard = []
-    sweep(agent, ENV, 1, tmp_path / "cut", horizon=120, callbacks=[heard.append], execution=saving)
-    assert 3 <= heard[0].round < 120
-    assert heard[0].round % 2 == 1
-    (run,) = load_runs(tmp_path / "cut")
-    assert rounds_alike(evaluate(agent, ENV, 0, horizon=120), run)
-    assert not list(Path(tmp_path, "cut").glob("*.checkpoint"))
+    sweep(agent, ENV, 1, tmp_path, horizon=60, callbacks=[heard.append], execution=saving)
+    assert 3 <= heard[0].round < 60
+    (run,) = load_runs(tmp_path)
+    assert rounds_alike(evaluate(agent, ENV, 0, horizon=60), run)
+    assert not list(tmp_path.glob("*.checkpoint"))
     with pytest.raises(ArgumentError, match="a cluster's workers share no folder"):
         Execution("dask", "tcp://127.0.0.1:9", checkpoint_every=2)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import evaluate
@@ -86,17 +85,13 @@ def test_only_runs_with_the_same_environment_rounds_and_seed_are_compared():
 
 
 def test_a_missing_recommendation_is_an_error_that_says_so():
-    given = [evaluate(agent, ENV, 0, horizon=4, recommend="end") for agent in ("Random", "GP-UCB")]
-    claim = Claim(better="GP-UCB", worse="Random", envs=[ENV], by="simple_regret", after=2)
-    said = "Random on CBO/Dropwave-v0, seed 0, has no simple_regret after 2 of its 4 rounds.*recommend='every'"
+    given = [evaluate("Random", ENV, 0, horizon=4, recommend="powers", label=label) for label in "AB"]
+    claim = Claim(better="A", worse="B", envs=[ENV], by="simple_regret", after=3)
+    said = "B on CBO/Dropwave-v0, seed 0, has no simple_regret after 3 of its 4 rounds.*recommend='powers'.*'every'"
     with pytest.raises(ArgumentError, match=said):
         judge(claim, given)
     assert only(claim.model_copy(update={"after": None}), given).rounds == 4
-    assert only(claim.model_copy(update={"by": "average_regret"}), given).rounds == 2
-    often = [evaluate(agent, ENV, 0, horizon=4, recommend="powers") for agent in ("Random", "GP-UCB")]
-    assert only(claim, often).rounds == 2
-    with pytest.raises(ArgumentError, match="after 3 of its 4 rounds: it was played with recommend='powers'"):
-        judge(claim.model_copy(update={"after": 3}), often)
+    assert only(claim.model_copy(update={"by": "average_regret"}), given).rounds == 3
 
 
 def test_instances_of_a_family_are_judged_together_and_parameters_tell_agents_apart():
@@ -132,11 +127,6 @@ def test_over_time_a_claim_is_judged_by_the_gap_of_all_slices():
     claim = Claim(better="Random", worse="A", envs=["CBO/DCBOStat-v0"], by="missing_gap_over_time")
     found = only(claim, [one, replace(other, agent="A", seed=0)])
     assert found.difference == pytest.approx(gaps_of(one)["gap_over_time"] - gaps_of(other)["gap_over_time"])
-
-
-def test_a_claim_by_another_number_cannot_be_made():
-    with pytest.raises(ValidationError, match="by"):
-        Claim(better="A", worse="B", envs=[ENV], by="reward")
 
 
 def test_that_no_method_dominates_is_refuted_by_one_that_does():

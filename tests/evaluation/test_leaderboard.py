@@ -142,12 +142,11 @@ def test_profiles_and_improvement_by_hand():
         ("A", "B", 1, pytest.approx(2.5 / 4)),
         ("B", "A", 1, pytest.approx(1.5 / 4)),
     ]
-    apart = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", 0.1)) for seed in range(5)]
-    shown = improvement_table(leaderboard(apart), "soft")
-    assert shown.header[1:] == ["A", "B"]
-    assert shown.lines == [["A", "-", "1.000"], ["B", "0.000", "-"]], "an interval without width is not shown"
     for row in board.improvement.iter_rows(named=True):
         assert row["probability_low"] <= row["probability"] <= row["probability_high"]
+    apart = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", 0.1)) for seed in range(5)]
+    shown = improvement_table(leaderboard(apart), "soft")
+    assert shown.lines == [["A", "-", "1.000"], ["B", "0.000", "-"]], "an interval without width is not shown"
 
 
 def test_each_mode_is_a_group_and_all_modes_hold_the_agents_that_play_them_all():
@@ -166,20 +165,16 @@ def test_each_mode_is_a_group_and_all_modes_hold_the_agents_that_play_them_all()
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ({"modes": ["hard"]}, {("A", "CBO/ToyGraph-v0")}),
-        ({"agents": ["A"]}, {("A", "CBO/ToyGraph-v0"), ("A", "CBO/Dropwave-v0(noise_std=0.1)")}),
-        ({"envs": ["CBO/Drop*"], "agents": ["B"]}, {("B(k=1)", "CBO/Dropwave-v0(noise_std=0.1)")}),
-        (
-            {"envs": ["CBO/Dropwave-v0"], "agents": ["A", "B(k=1)"]},
-            {("A", "CBO/Dropwave-v0(noise_std=0.1)"), ("B(k=1)", "CBO/Dropwave-v0(noise_std=0.1)")},
-        ),
+        ({"modes": ["hard"]}, {"A on CBO/ToyGraph-v0"}),
+        ({"agents": ["A"]}, {"A on CBO/ToyGraph-v0", "A on CBO/Dropwave-v0(noise_std=0.1)"}),
+        ({"envs": ["CBO/Drop*"], "agents": ["B"]}, {"B(k=1) on CBO/Dropwave-v0(noise_std=0.1)"}),
     ],
 )
 def test_filters(filters, expected):
     noisy = "CBO/Dropwave-v0(noise_std=0.1)"
     runs = [made_up_run("A", 0, [0.5], "CBO/ToyGraph-v0", "hard"), made_up_run("A", 0, [0.5], noisy)]
     runs.append(made_up_run("B(k=1)", 0, [0.5], noisy))
-    assert {(run.agent, run.env) for run in leaderboard(runs, **filters).runs} == expected
+    assert {f"{run.agent} on {run.env}" for run in leaderboard(runs, **filters).runs} == expected
 
 
 def test_of_several_runs_of_a_cell_the_newest_that_finished_counts():

@@ -13,7 +13,6 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import Run, load_published, load_run, publish
-from cbo_gym.evaluation.play.sweep import plan, store_run
 from cbo_gym.evaluation.runs.folder import resumed_run, run_files
 from cbo_gym.evaluation.runs.locking import LOCK, WaitingWarning, lock_folder
 from cbo_gym.evaluation.runs.results import name_of, save_run
@@ -90,20 +89,6 @@ def test_nothing_is_lost_of_what_several_processes_publish_at_once(tmp_path):
         store = tmp_path / f"store-{number}"
         assert len(load_published(store)) == sum(own[number] for own in added) == PROCESSES * RUNS
         assert [path.name for path in store.iterdir()] == ["mine.parquet"]
-
-
-def sweeps(folder, number, me):
-    """One process has played a run to its end, the others have failed with the same."""
-    (job,) = plan(["Random"], ["CBO/ToyGraph-v0"], [number], folder, 3)
-    run = replace(load_run(folder / "run"), seed=number, sources=dict(job.sources))
-    return store_run(job, run if me == 0 else replace(run, status="failed", error=f"of {me}")).status
-
-
-@pytest.mark.slow
-def test_of_several_sweeps_into_a_folder_the_run_that_finished_stays(tmp_path):
-    save_run(tmp_path / "run", evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3))
-    at_once(sweeps, tmp_path)
-    assert [load_run(path).status for path in run_files(tmp_path)] == ["finished"] * RACES
 
 
 def mends(folder, number, me):

@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import numpy as np
 import polars as pl
 import pytest
@@ -101,7 +99,7 @@ def test_only_what_both_have_played_counts_and_a_failure_as_random_play():
     assert found.per_env["seeds"].to_list() == [3, 3]
     assert found.per_env["difference"][0] == pytest.approx((0.1 + 0.1 + 0.5) / 3)
     assert found.unpaired == 2
-    assert all(one.seed == other.seed for one, other in list(pairwise(found.runs))[::2])
+    assert [run.seed for run in found.runs] == [0, 0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,13 @@ import pytest
 
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation import leaderboard, load_published
-from cbo_gym.evaluation.report.markdown import BEGIN, END, results, with_part, write_results
+from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.results import stack_curves
 from cbo_gym.evaluation.store.published import MAX_BYTES, own_store
 from cbo_gym.evaluation.suites import load_all
 from cbo_gym.referee.admission import admit
 from cbo_gym.referee.submission import read_card
 from cbo_gym.task import Mode
-from tests.support.runs import made_up_run
 from website.commands import showcase
 from website.pages import agent_results
 
@@ -23,10 +22,6 @@ ROOT = Path(__file__).parents[2]
 PARTS = sorted(own_store().glob("*.parquet"))
 MOST_OF_A_WHEEL = 12 * 10**6  # bytes; the results are in it
 OTHERS = {"showcase", "agents"}  # beside the suites
-
-
-def between_the_markers(path):
-    return path.read_text(encoding="utf-8").partition(f"{BEGIN}\n")[2].partition(END)[0]
 
 
 def board_of(part):
@@ -46,17 +41,6 @@ def test_the_readme_is_not_older_than_the_code_and_the_store(part):
 def test_the_agents_pages_are_not_older_than_the_store():
     board = board_of(agent_results.SUITE)
     assert agent_results.RESULTS.read_text(encoding="utf-8") == agent_results.csv_of_board(board), "make readme"
-
-
-def test_a_table_that_is_older_than_its_runs_is_reported(tmp_path):
-    """The comparison that the two tests above make, on runs that are known."""
-    runs = [made_up_run("A", seed, [0.5]) for seed in range(2)]
-    path = tmp_path / "README.md"
-    path.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
-    write_results(path, leaderboard(runs))
-    assert between_the_markers(path) == results(leaderboard(runs))
-    assert between_the_markers(path) != results(leaderboard([*runs, made_up_run("B", 0, [0.6])]))
-    assert agent_results.csv_of_board(leaderboard(runs)) != agent_results.csv_of_board(leaderboard(runs[:1]))
 
 
 @pytest.mark.parametrize("path", PARTS, ids=lambda path: path.stem)

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from cbo_gym import sweep
-from cbo_gym.envs.registry import entries
+from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_runs, suites
 from cbo_gym.evaluation.metrics.registry import METRICS
@@ -46,28 +46,22 @@ def test_nine_of_the_surveys_references_are_more_than_any_action_earns():
     assert len(beyond) == 9
 
 
-def test_environments_are_written_out(tmp_path):
-    path = written(tmp_path / "s.yaml", GOOD)
-    assert load("mine", path).labels() == ["CBO/Rosenbrock-v0(dim=3)", "CBO/Dropwave-v0"]
-    assert [suite.name for suite in load_all(path)] == ["mine"]
-
-
-def test_rounds_are_the_suites_or_those_registered(tmp_path):
-    mine = load("mine", written(tmp_path / "s.yaml", GOOD))
+def test_environments_are_written_out_and_rounds_are_the_suites_or_those_registered(tmp_path):
+    path = written(tmp_path / "s.yaml", {**GOOD, "name": "wrong", "environments": ["CBO/None-v0"]}, GOOD)
+    with pytest.raises(SuiteError, match="CBO/None-v0"):
+        load("wrong", path)
+    mine = load("mine", path)
+    assert mine.labels() == ["CBO/Rosenbrock-v0(dim=3)", "CBO/Dropwave-v0"]
     assert mine.rounds("CBO/Dropwave-v0") == 2
-    registered = {entry.id: entry.horizon for entry in entries()}
     open_ended = mine.model_copy(update={"horizon": None})
-    assert open_ended.rounds("CBO/Rosenbrock-v0(dim=3)") == registered["CBO/Rosenbrock-v0"]
+    assert open_ended.rounds("CBO/Rosenbrock-v0(dim=3)") == find_entry("CBO/Rosenbrock-v0").horizon
     assert open_ended.rounds("CBO/Nowhere-v0") == 0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"environments": ["CBO/Dropwav-v0"]},
-            "suite mine: .*not registered: CBO/Dropwav-v0; did you mean",
-        ),
+        ({"environments": ["CBO/Dropwav-v0"]}, "suite mine: .*not registered: CBO/Dropwav-v0; did you mean"),
         ({"environments": ["CBO/Nothing*"]}, "suite mine: nothing fits 'CBO/Nothing\\*'"),
         ({"environments": ["CBO/Dropwave-v0(1)"]}, "suite mine: cannot read"),
         ({"environments": []}, "field environments: List should have at least 1 item"),
@@ -86,13 +80,6 @@ def test_a_broken_suite_is_named_with_its_field(tmp_path, change, message):
     path = written(tmp_path / "s.yaml", {**GOOD, "name": "other"}, {**GOOD, **change})
     with pytest.raises(SuiteError, match=message):
         load_all(path)
-
-
-def test_one_that_is_right_loads_beside_one_that_is_wrong(tmp_path):
-    path = written(tmp_path / "s.yaml", {**GOOD, "name": "wrong", "environments": ["CBO/None-v0"]}, GOOD)
-    assert load("mine", path).seeds == 2
-    with pytest.raises(SuiteError, match="CBO/None-v0"):
-        load("wrong", path)
 
 
 @pytest.mark.parametrize("string", ["name: mine", "- [unclosed", "- !!python/object/apply:os.getcwd []"])

@@ -7,12 +7,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from cbo_gym import Execution, evaluate, sweep
 from cbo_gym.envs.registry import entries, find_entry
-from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
-from cbo_gym.evaluation.play.sweep import plan, run_jobs
+from cbo_gym.evaluation import DamagedRunWarning, load_run, load_runs
+from cbo_gym.evaluation.play.sweep import plan, run_job, run_jobs, store_run
 from cbo_gym.evaluation.runs.machine import describe_machine, process_count
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, save_run
 
@@ -65,15 +66,6 @@ def test_failures_and_skips_are_recorded_and_the_rest_goes_on(tmp_path):
     assert [job.path.stat().st_mtime_ns for job in jobs[2:]] == times
 
 
-def test_failed_runs_are_tried_again(tmp_path):
-    (job,) = plan(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, 3)
-    broken = Run("Random", "CBO/Dropwave-v0", 0, 3, "soft", "failed", "went down", sources=dict(job.sources))
-    save_run(job.path, replace(broken, date="2026-01-31T12:00:00+00:00"))
-    assert load_run(job.path).error == "went down"
-    assert sweep(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, horizon=3, n_jobs=1)["finished"] == 1
-    assert load_run(job.path).status == "finished"
-
-
 DEATHS = {
     "Exits(status=0)": "SystemExit",
     "KillsItsProcess": "SIGKILL",
@@ -99,10 +91,11 @@ def test_a_run_that_takes_too_long_or_too_much_is_a_failed_one(tmp_path):
     assert "MiB of memory; the limit is 700 MiB" in full.error
 
 
-def test_damaged_files_are_set_aside_and_played_again(tmp_path):
-    grid = (["Random"], ["CBO/Dropwave-v0"], range(4), tmp_path)
+def test_failed_runs_are_tried_again_and_damaged_files_set_aside(tmp_path):
+    grid = (["Random"], ["CBO/Dropwave-v0"], range(5), tmp_path)
     sweep(*grid, horizon=3, n_jobs=1)
-    cut, flipped, foreign, kept = sorted(tmp_path.glob("*.parquet"))
+    cut, flipped, foreign, failed, kept = sorted(tmp_path.glob("*.parquet"))
+    save_run(failed, replace(load_run(failed), status="failed", error="went down", table=pl.DataFrame()))
     cut.write_bytes(cut.read_bytes()[:-50])
     content = bytearray(flipped.read_bytes())
     content[100] ^= 1
@@ -110,16 +103,12 @@ def test_damaged_files_are_set_aside_and_played_again(tmp_path):
     foreign.write_bytes(kept.read_bytes())
     with pytest.warns(DamagedRunWarning) as said:
         count = sweep(*grid, horizon=3, n_jobs=1)
-    assert count == {"finished": 4, "failed": 0, "skipped": 0, "resumed": 1}
+    assert count == {"finished": 5, "failed": 0, "skipped": 0, "resumed": 1}
     messages = [str(warning.message) for warning in said]
-    for path, why in (
-        (cut, "does not fit its checksum"),
-        (flipped, "does not fit its checksum"),
-        (foreign, "belongs in"),
-    ):
+    for path, why in ((cut, "not fit its checksum"), (flipped, "not fit its checksum"), (foreign, "belongs in")):
         assert sum(str(path) in line and why in line and "played again" in line for line in messages) == 1
     assert sorted(path.name for path in (tmp_path / "damaged").iterdir()) == [p.name for p in (cut, flipped, foreign)]
-    assert len(finished(tmp_path)) == 4
+    assert len(finished(tmp_path)) == 5
 
 
 @pytest.mark.slow
@@ -174,10 +163,10 @@ def test_a_disk_that_fills_up_ends_the_sweep_with_what_is_kept(tmp_path, monkeyp
 
 def test_parameters_may_be_lists(tmp_path):
     env = "CBO/Dropwave-Contextual-v0(contexts=[0])"
-    jobs = plan(["Random"], [env, env], [0, 0], tmp_path, 2)
-    assert [str(job.cell.env) for job in jobs] == [env]
-    assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["finished"] == 1
-    assert sweep(["Random"], [env], [0], tmp_path, horizon=2, n_jobs=1)["resumed"] == 1
+    (job,) = plan(["Random"], [env, env], [0, 0], tmp_path, 2)
+    save_run(job.path, run := run_job(job))
+    assert (run.env, run.status) == (env, "finished")
+    assert [other.path for other in plan(["Random"], [env], [0], tmp_path, 2)] == [job.path]
 
 
 @pytest.mark.parametrize(
@@ -193,6 +182,7 @@ def test_parameters_may_be_lists(tmp_path):
         ({"seeds": 2**63}, "seeds must be a whole number from 1 to 1000000"),
         ({"seeds": [1.7]}, "seeds must be a whole number"),
         ({"seeds": []}, "at least one"),
+        ({"seeds": 0}, "seeds must be a whole number from 1"),
         ({"horizon": 0}, "horizon must be at least 1"),
         *(({"n_jobs": n}, "give a number of processes, or -1 for one per core; given") for n in (0, 1.5, True, "2")),
     ],
@@ -216,17 +206,12 @@ def test_a_limit_is_above_zero(limit):
 
 
 def test_patterns_stand_for_what_is_installed_and_registered(tmp_path):
-    jobs = plan(["Rand*", AGENT, "Random"], ["CBO/Alpine2*", "CBO/BinaryTree-v0(depth=2)"], [0], tmp_path, 3)
+    jobs = plan(["Rand*", AGENT, "Random"], ["CBO/Alpine2*", "CBO/BinaryTree-v0(depth=2)"], [0], tmp_path)
     assert {str(job.agent) for job in jobs} == {"Random", AGENT}
-    alpines = {entry.id for entry in entries() if entry.id.startswith("CBO/Alpine2")}
-    assert {str(job.cell.env) for job in jobs} == alpines | {"CBO/BinaryTree-v0(depth=2)"}
-    assert len(jobs) == 2 * (len(alpines) + 1)
-
-
-def test_jobs_know_the_mode_and_the_registered_horizon(tmp_path):
-    (job,) = plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path)
-    assert (job.cell.mode, job.cell.horizon) == ("hard", find_entry("CBO/ToyGraph-v0").horizon)
-    assert job.path == plan(["Random"], ["CBO/ToyGraph-v0"], [0], tmp_path, job.cell.horizon)[0].path
+    alpines = {entry.id: (entry.mode, entry.horizon) for entry in entries() if entry.id.startswith("CBO/Alpine2")}
+    found = {str(job.cell.env): (job.cell.mode, job.cell.horizon) for job in jobs}
+    assert found == alpines | {"CBO/BinaryTree-v0(depth=2)": ("soft", find_entry("CBO/BinaryTree-v0").horizon)}
+    assert len(jobs) == 2 * len(found)
 
 
 def test_what_changes_the_run_changes_its_file(tmp_path):
@@ -288,18 +273,13 @@ def test_ctrl_c_ends_a_sweep_at_once_also_in_the_middle_of_its_only_run(tmp_path
 
 
 def test_a_failed_run_leaves_a_finished_one_of_another_sweep_alone(tmp_path):
-    grid = (["tests.support.agents:Exits(status=0)"], ["CBO/Dropwave-v0"], [0])
-    (job,) = plan(*grid, tmp_path, 1)
-    alone = evaluate("Random", "CBO/Dropwave-v0", 0, horizon=1)
-    others = replace(alone, agent=str(job.agent), sources=dict(job.sources))
-
-    def meanwhile(total, to_do):
-        assert to_do == 1
-        save_run(job.path, others)
-
-    count = sweep(*grid, tmp_path, horizon=1, n_jobs=1, execution=Execution(on_start=meanwhile))
-    assert (count["finished"], count["failed"]) == (1, 0)
-    assert load_run(job.path) == others
+    (job,) = plan(["Random"], ["CBO/Dropwave-v0"], [0], tmp_path, 1)
+    run = run_job(job)
+    failed = replace(run, status="failed", error="went down", table=pl.DataFrame())
+    assert store_run(job, failed) == failed
+    for later in (run, failed):
+        assert store_run(job, later) == run
+    assert load_run(job.path) == run
 
 
 def test_an_agent_is_known_by_its_base_classes_and_by_what_makes_it(tmp_path, monkeypatch):

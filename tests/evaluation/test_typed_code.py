@@ -70,18 +70,14 @@ def test_cells_of_a_notebook_are_identified_by_the_source_of_all_of_them(monkeyp
     assert partly == "unreleased+interactive", "if some text is unknown, there is no fingerprint"
 
 
-@pytest.mark.parametrize("name", ["made_up", "<string>", None], ids=["made_up", "string", "none"])
-def test_a_class_that_exec_made_plays(name):
-    room = {} if name is None else {"__name__": name}
-    exec(MINE, room)
-    run = cbo_gym.evaluate(room["Mine"](), "CBO/Dropwave-v0", 0, horizon=3)
+@pytest.mark.parametrize("name", ["made_up", "in_memory", "<string>", None], ids=str)
+def test_a_class_that_exec_made_plays(name, monkeypatch):
+    namespace = {} if name is None else {"__name__": name}
+    if name == "in_memory":
+        module = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        namespace = vars(module)
+    exec(MINE, namespace)
+    run = cbo_gym.evaluate(namespace["Mine"](), "CBO/Dropwave-v0", 0, horizon=3)
     others = {key: stamp for key, stamp in run.sources.items() if key != "CBO/Dropwave-v0"}
     assert others == {name or "<exec>": "unreleased+interactive"}
-
-
-def test_a_module_that_was_put_together_in_memory_plays(monkeypatch):
-    module = types.ModuleType("in_memory")
-    monkeypatch.setitem(sys.modules, "in_memory", module)
-    exec(MINE, module.__dict__)
-    run = cbo_gym.evaluate(module.Mine(), "CBO/Dropwave-v0", 0, horizon=3)
-    assert run.sources["in_memory"] == "unreleased+interactive"

@@ -23,13 +23,13 @@ ALGORITHMS = {
 @pytest.mark.parametrize(
     ("env_id", "name"),
     [
-        pytest.param(env_id, name, marks=[] if name == "PPO" or mode in ("soft", "hard") else [pytest.mark.slow])
+        pytest.param(env_id, name, marks=[] if name == "PPO" or mode == "hard" else [pytest.mark.slow])
         for mode, env_id in FIRST_OF_MODE.items()
         for name in ALGORITHMS
     ],
 )
 def test_every_algorithm_trains_on_every_mode(env_id, name):
-    """By default one of them on all modes, the others where actions are numbers and where a choice is among them."""
+    """By default one of them on all modes, the others where a choice is among the numbers of an action."""
     algorithm, discrete, parameters = ALGORITHMS[name]
     venv = VecEnv(env_id, num_envs=4, discrete=discrete, seed=0)
     before = algorithm("MultiInputPolicy", venv, gamma=0.0, seed=0, **parameters)
@@ -65,7 +65,7 @@ def test_the_end_of_an_episode_is_where_the_library_looks_for_it():
 
 
 def test_a_trained_policy_plays_as_an_agent(tmp_path):
-    venv = VecEnv("CBO/PSAContextual2-v0", num_envs=2, seed=0, render_mode="rgb_array")
+    venv = VecEnv("CBO/PSAContextual2-v0", num_envs=2, seed=0)
     policy = Policy(PPO("MultiInputPolicy", venv, n_steps=8, batch_size=16, n_epochs=1, seed=0).learn(16))
     run = evaluate(policy, "CBO/PSAContextual2-v0", 0, horizon=3)
     assert run.status == "finished"
@@ -74,7 +74,7 @@ def test_a_trained_policy_plays_as_an_agent(tmp_path):
     assert again.curve("expected_reward") == pytest.approx(run.curve("expected_reward"))
     with pytest.raises(ArgumentError, match=r"trained on actions in Box\(.*those of CBO/Dropwave-v0 are in"):
         evaluate(policy, "CBO/Dropwave-v0", 0, horizon=1)
-    numbers = Policy(DQN("MultiInputPolicy", VecEnv("CBO/Dropwave-v0", discrete=8), seed=0))
+    numbers = Policy(DQN("MultiInputPolicy", VecEnv("CBO/Dropwave-v0", discrete=8), buffer_size=100, seed=0))
     assert evaluate(numbers, "CBO/Dropwave-v0", 0, horizon=2).agent == "Policy"
 
 

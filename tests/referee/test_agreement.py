@@ -50,10 +50,7 @@ def test_the_probability_is_that_of_both_tests():
     every = np.concatenate([stored, others])[:, 0]
     unpaired = permutation_test((here[:, 0], every), mean_difference, **how).pvalue
     assert p_value_of(stored, here, others) == pytest.approx(min(1.0, 2 * min(paired, unpaired)))
-
-
-def test_what_comes_out_alike_is_no_difference():
-    same = np.random.default_rng(0).normal(size=(5, 2))
+    same = rng.normal(size=(5, 2))
     assert p_value_of(same, same, same) == 1.0
     assert p_value_of(same, same + 9.0, same) == pytest.approx(min_p_value(5, 10), rel=0.6)
 
@@ -70,14 +67,15 @@ def test_honest_groups_agree_and_a_shifted_agent_differs():
     assert found["BB"].p_value < LEVEL / 2
 
 
-@pytest.mark.parametrize(
-    ("count", "stored", "verdict"),
-    [(MIN_REPLAYS - 1, 20, "too few"), (MIN_REPLAYS, 5, "too few"), (MIN_REPLAYS, 20, "differs")],
-)
-def test_few_replays_say_so(count, stored, verdict):
-    runs = group(count=stored)
-    (found,) = agreements(replayed(runs[:count], [-0.4] * count), runs)
-    assert found.verdict == verdict
+def test_few_replays_say_so():
+    for count, stored, verdict in (
+        (MIN_REPLAYS - 1, 20, "too few"),
+        (MIN_REPLAYS, 5, "too few"),
+        (MIN_REPLAYS, 20, "differs"),
+    ):
+        runs = group(count=stored)
+        (found,) = agreements(replayed(runs[:count], [-0.4] * count), runs)
+        assert found.verdict == verdict
 
 
 def test_instances_of_a_family_are_a_group():
@@ -152,16 +150,16 @@ SLOW = pytest.mark.slow
 )
 def test_false_alarms_are_at_most_one_in_a_hundred(kind, shared, count, stored):
     """Of one group, whose p value is below the level; Holm makes no more of several."""
-    rng, looks = np.random.default_rng(11), 1000
+    rng, looks = np.random.default_rng(11), 500
     alarms = sum(p_value_of(*scores_of(kind, shared, count, stored, 0.0, rng)) <= LEVEL for _ in range(looks))
     assert alarms / looks <= LEVEL + 3 * np.sqrt(LEVEL * (1 - LEVEL) / looks)
 
 
 @pytest.mark.parametrize(
     ("shared", "count", "stored", "shift", "least"),
-    [(0.0, 5, 20, 2.0, 0.75), (0.5, 12, 20, 1.0, 0.5), (0.5, 12, 20, 2.0, 0.99), (0.95, 12, 20, 1.0, 0.95)],
+    [(0.0, 5, 20, 2.0, 0.7), (0.95, 12, 20, 1.0, 0.9)],
 )
 def test_a_shifted_agent_is_found(shared, count, stored, shift, least):
-    rng, looks = np.random.default_rng(12), 200
+    rng, looks = np.random.default_rng(12), 100
     found = sum(p_value_of(*scores_of("normal", shared, count, stored, shift, rng)) <= LEVEL for _ in range(looks))
     assert found / looks >= least

@@ -29,30 +29,18 @@ def played():
     return [evaluate("Random", ENV, seed, horizon=4) for seed in range(5)]
 
 
-@pytest.fixture(scope="module")
-def verdicts(played, tmp_path_factory):
-    """Of runs played again in other processes: as they were, with one reward changed, and of an agent that is gone."""
+def test_what_was_played_comes_out_again_and_nothing_else(played, tmp_path):
+    """In other processes: as it was, with one reward changed, of an agent that is gone, and of such an environment."""
     runs = [played[0], tampered(played[1], since=3), replace(played[2], agent="Gone")]
-    runs += [replace(played[3], env="CBO/Dropwave-v99")]
-    path = published(tmp_path_factory.mktemp("store"), runs)
+    path = published(tmp_path, [*runs, replace(played[3], env="CBO/Dropwave-v99")])
     found = {one.run.seed: one for one in replays(load_published(path))}
-    return [found[seed] for seed in range(4)]
-
-
-def test_what_was_played_comes_out_again(verdicts):
-    assert "machine" not in verdicts[0].elsewhere
-    assert verdicts[0].verdict == "identical"
-
-
-def test_a_reward_that_was_changed_is_found(verdicts):
-    assert verdicts[1].verdict in ("differs", "diverges")  # with other threads than a process of a sweep has
-    assert "from round 4 on" in verdicts[1].why
-
-
-def test_what_cannot_be_played_is_skipped_with_the_reason(verdicts):
-    assert verdicts[2].verdict == verdicts[3].verdict == "skipped"
-    assert "the agent 'Gone' is not installed here" in verdicts[2].why
-    assert "is not a registered environment" in verdicts[3].why
+    assert "machine" not in found[0].elsewhere
+    assert found[0].verdict == "identical"
+    assert found[1].verdict in ("differs", "diverges")  # with other threads than a process of a sweep has
+    assert "from round 4 on" in found[1].why
+    assert found[2].verdict == found[3].verdict == "skipped"
+    assert "the agent 'Gone' is not installed here" in found[2].why
+    assert "is not a registered environment" in found[3].why
 
 
 def test_on_the_same_platform_every_bit_counts(played):

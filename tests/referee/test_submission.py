@@ -82,9 +82,10 @@ def said(file, card, monkeypatch, here):
     return problems
 
 
-def test_a_submission_keeps_its_actions_exactly(folder, file):
+def test_a_submission_keeps_its_actions_exactly(folder, file, tmp_path):
     full = {(run.env, run.seed): run for run in load_runs(folder)}
-    for run in load_published(file):
+    publish(folder, tmp_path)
+    for run in (*load_published(file), *load_published(publish(folder, tmp_path, submission=True).path)):
         own = full[run.env, run.seed]
         assert (run.unverified, run.isolated, bool(run.secret)) == (True, True, False)
         kept, there = recorded_actions(run), recorded_actions(own)
@@ -118,8 +119,6 @@ def test_an_honest_submission_is_verified_and_enters(file, card, tmp_path, monke
     assert board.unverified == ()
     assert set(board.per_env["env"]) == {f"{env}, T={ROUNDS}{end}" for env in ENVS for end in ("", ", blind")}
     assert set(board.per_env.filter(pl.col("env").str.ends_with("blind"))["agent"]) == {AGENT, "Random"}
-    assert set(board.overall["agent"]) == {AGENT}, "Random was played blind only"
-    assert set(board.overall.filter(pl.col("group") != "all modes")["of"]) == {1}
     ordinary = [run for run in load_published(path) if not run.secret]
     assert board.overall.equals(leaderboard(ordinary).overall)
     assert set(leaderboard([run for run in load_published(path) if run.secret]).overall["agent"]) == {AGENT, "Random"}
@@ -153,13 +152,6 @@ def test_unverified_runs_never_replace_verified_ones(file, tmp_path):
     for runs in (said, verified, said):
         put(path, runs)
     assert [run.date[:4] for run in load_published(path)] == ["2026"] * 4
-
-
-def test_a_folder_that_was_published_can_be_submitted_from_there(folder, tmp_path):
-    publish(folder, tmp_path)
-    assert all(
-        run.actions and run.unverified for run in load_published(publish(folder, tmp_path, submission=True).path)
-    )
 
 
 def test_bad_seeds_cannot_be_called_failures(file, card, monkeypatch, not_blind, here):
@@ -222,8 +214,7 @@ def test_dates_and_seconds_that_cannot_be_are_refused(file, said):
     runs = load_published(file)
     assert "is in the future" in said([replace(run, date="2099-01-01T00:00:00+00:00") for run in runs])
     for value in (-1.0, float("nan")):
-        tables = [run.table.with_columns(pl.lit(value).alias("act_seconds")) for run in runs]
-        forged = [replace(run, table=table) for run, table in zip(runs, tables, strict=True)]
+        forged = [replace(run, table=run.table.with_columns(act_seconds=pl.lit(value))) for run in runs]
         assert "seconds of some rounds are negative or missing" in said(forged)
 
 
@@ -256,6 +247,8 @@ def test_the_whole_suite_is_required(file, said):
     assert "no run has finished" in said([replace(run, status="failed") for run in runs])
     elsewhere = [replace(run, env="CBO/Custom-v0(problem='a.yaml')") for run in runs]
     assert "is not a registered environment" in said(elsewhere)
+    blind = replace(runs[0], env="CBO/BinaryTree-v0(depth=3, instance=5)", secret="ab" * 16)
+    assert env_label(blind) == "CBO/BinaryTree-v0(depth=3), T=4, blind"
 
 
 @pytest.mark.parametrize(
@@ -300,12 +293,6 @@ def test_a_loss_in_blind_play_is_distinguished_from_chance(folder):
     assert min_loss(np.ones(1), np.zeros(3), 0.99) == -np.inf
 
 
-def test_blind_runs_of_one_environment_are_compared(folder):
-    run = next(iter(load_runs(folder)))
-    blind = replace(run, env="CBO/BinaryTree-v0(depth=3, instance=5)", secret="ab" * 16)
-    assert env_label(blind) == "CBO/BinaryTree-v0(depth=3), T=4, blind"
-
-
 def test_runs_that_part_gain_no_more_than_by_chance(folder):
     run = next(iter(load_runs(folder)))
     rng = np.random.default_rng(3)
@@ -316,8 +303,8 @@ def test_runs_that_part_gain_no_more_than_by_chance(folder):
     forged = 0.05 + 0.02 * rng.standard_normal((8, 2))
     assert "which is not chance" in str(diverged(forged))
     assert diverged(forged[:4]) == []
-    honest = sum(bool(diverged(0.05 * rng.standard_normal((10, 2)))) for _ in range(1000))
-    assert honest <= 20  # 1 % are expected; 2 % are more than three deviations
+    honest = sum(bool(diverged(0.05 * rng.standard_normal((10, 2)))) for _ in range(400))
+    assert honest <= 10  # 1 % are expected; 2.5 % are three deviations more
     elsewhere = replace(with_score(run, 0.5), machine="another")
     found = compare_runs(elsewhere, with_score(run, 0.45))
     assert (found.verdict, tuple(np.round(found.gain, 6))) == ("diverges", (0.05, 0.05))

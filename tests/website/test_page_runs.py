@@ -17,17 +17,8 @@ FAMILY = "CBO/ErdosRenyi10-v0(instance_seed={})"
 
 
 def paper(suite: str, *exhibits: Exhibit) -> Paper:
-    return Paper(
-        suite=suite,
-        short="S",
-        title="T",
-        authors="A",
-        setting="S",
-        rounds=100,
-        seeds=10,
-        agents=["MCBO"],
-        exhibits=list(exhibits),
-    )
+    about = {"short": "S", "title": "T", "authors": "A", "setting": "S", "rounds": 100, "seeds": 10, "agents": ["MCBO"]}
+    return Paper(suite=suite, exhibits=list(exhibits), **about)  # type: ignore[arg-type]
 
 
 def exhibit(envs: list[str], agents: list[str], *claims: ClaimEntry) -> Exhibit:
@@ -47,15 +38,20 @@ def test_claims_ask_for_their_pairs_and_come_first_exhibits_for_those_of_the_pap
 def test_instances_are_units_settings_are_those_of_other_labels_and_horizons_the_registered_ones() -> None:
     counted = requested_runs(paper("cbou2025", exhibit([FAMILY.format("*")], ["Random"])))
     assert counted == [RequestedRun("Random", FAMILY.format(seed), 40, 1000, "powers") for seed in range(1000, 1010)]
+    together = grids(requested_runs(paper("cbou2025", exhibit([FAMILY.format("*"), TOY], ["Random"]))))
+    assert [(len(one.envs), len(one.seeds)) for one in together] == [(10, 1), (1, 10)]
     named = requested_runs(paper("cbou2025", exhibit([FAMILY.format(1003)], ["Random"])))
     assert named == [RequestedRun("Random", FAMILY.format(1003), 40, 1000, "powers")]
     cells = "CBO/GPBandit3-Published-v0(arity={}, points={})".format
     settings = requested_runs(paper("gpoo2022", exhibit([cells("*", 10), cells(2, "*"), cells(5, "*")], ["GPOO"])))
     assert {one.env for one in settings} == {cells(2, 10), cells(5, 10)}
-    (own,) = {one.horizon for one in requested_runs(paper("ccbo2023", exhibit(["CBO/CCBOSynthetic1-v0"], ["Random"])))}
-    assert own == 50
+    own = requested_runs(paper("ccbo2023", exhibit(["CBO/CCBOSynthetic1-v0"], ["Random"])))
     longer = exhibit([TOY], ["Random"]).model_copy(update={"horizon": 150})
-    assert {one.horizon for one in requested_runs(paper("mcbo2023", longer))} == {150}
+    assert {one.horizon for one in [*own, *requested_runs(paper("mcbo2023", longer))]} == {50, 150}
+    of_modes = requested_runs(paper("mcbo2023", exhibit([TOY, "CBO/Ackley-v0"], ["CBO", "Random"])))
+    assert {(one.agent, one.env) for one in of_modes} == {
+        ("CBO", TOY), ("Random", TOY), ("Random", "CBO/Ackley-v0")
+    }, "methods play those whose mode is theirs"  # fmt: skip
 
 
 @pytest.mark.parametrize(("rounds", "after", "every"), [([5], None, True), ([], 5, True), ([], None, False)])
@@ -88,11 +84,10 @@ def test_runs_are_played_once_and_estimates_are_those_of_a_sweep(
     assert estimate(wanted, tmp_path / "runs") == pytest.approx(3 * 3 * run.seconds_a_round)
 
 
-@pytest.mark.parametrize("one", papers(), ids=lambda one: one.suite)
-def test_every_paper_asks_for_seeds_for_publication_alone(one: Paper) -> None:
-    found = requested_runs(one)
-    assert found
-    assert all(1000 <= run.seed < 2000 and "*" not in run.env for run in found)
+def test_every_paper_asks_for_seeds_for_publication_alone() -> None:
+    for one in papers():
+        assert (found := requested_runs(one)), one.suite
+        assert all(1000 <= run.seed < 2000 and "*" not in run.env for run in found), one.suite
 
 
 def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,13 +98,3 @@ def test_the_command_says_what_is_missing(capsys: pytest.CaptureFixture[str], mo
     count = len(requested_runs(next(one for one in papers() if one.suite == "gpoo2022")))
     printed = capsys.readouterr().out
     assert printed == f"gpoo2022: {count} runs asked for, {count} missing, about 1.5 core hours\n"
-
-
-def test_methods_play_those_panels_whose_mode_is_theirs() -> None:
-    found = requested_runs(paper("mcbo2023", exhibit([TOY, "CBO/Ackley-v0"], ["CBO", "Random"])))
-    assert {(one.agent, one.env) for one in found} == {("CBO", TOY), ("Random", TOY), ("Random", "CBO/Ackley-v0")}
-
-
-def test_instances_of_a_family_are_one_grid() -> None:
-    found = list(grids(requested_runs(paper("cbou2025", exhibit([FAMILY.format("*"), TOY], ["Random"])))))
-    assert [(len(one.envs), len(one.seeds)) for one in found] == [(10, 1), (1, 10)]
