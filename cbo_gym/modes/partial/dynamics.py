@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,19 +19,22 @@ ROUNDING = 1e-9
 
 
 class Stock(NamedTuple):
-    """The nodes made so far. Arrays have rounds on the first axis and the batch's shape after the second axis.
+    """The nodes made so far.
 
     Attributes:
-        inputs: native parameters of each round, ``(t, q, ...)``; None before the first purchase.
-        made: whether each node was made, ``(t, n, ...)``.
-        values: value of each node that was made, ``(t, n, ...)``.
+        rounds: the native parameters of each round that made a node, then for each node whether it was made, 1 or 0,
+            then the values of the nodes, shape ``(t, ..., q + 2n)``; None before the first purchase.
         spent: cost of all rounds, a number or an array of the batch's shape.
     """
 
-    inputs: np.ndarray | None = None
-    made: np.ndarray | None = None
-    values: np.ndarray | None = None
+    rounds: np.ndarray | None = None
     spent: Any = 0.0
+
+
+class Purchase(Intervention):
+    """An intervention in a round. ``made`` are the nodes that it makes, see :meth:`PartialInterface.made`."""
+
+    made: dict[str, Any]
 
 
 class PartialDynamics(PartialInterface, Dynamics):
@@ -76,31 +79,53 @@ class PartialDynamics(PartialInterface, Dynamics):
     def situate(self, intervention: Intervention, memory: Stock) -> Intervention:
         """Take ancestors from the stock, and buy nothing where the budget is too small."""
         taken = self._take(intervention, memory) if self.upstream else {}
-        situated = Intervention(intervention.soft, {**intervention.hard, **taken})
+        purchase = self._purchase(intervention.soft, {**intervention.hard, **taken})
         if self.budget is None:
-            return situated
-        affordable = memory.spent + self.cost(situated) <= self.budget * (1.0 + ROUNDING)
-        *native, choice = situated.soft
+            return purchase
+        affordable = memory.spent + self.cost(purchase) <= self.budget * (1.0 + ROUNDING)
+        *native, choice = intervention.soft
         paid: Any = np.where(affordable, choice, float(NOTHING))
-        return situated._replace(soft=[*native, float(paid) if paid.ndim == 0 else paid])
+        return self._purchase([*native, float(paid) if paid.ndim == 0 else paid], purchase.hard)
+
+    def _purchase(self, soft: Sequence[Floats], hard: Mapping[str, tuple[Any, Any]]) -> Purchase:
+        purchase = Purchase(soft, hard)
+        purchase.made = super().made(purchase)
+        return purchase
+
+    def made(self, intervention: Intervention) -> dict[str, Any]:
+        # This is needed several times in a step.
+        return intervention.made if isinstance(intervention, Purchase) else super().made(intervention)
 
     def _take(self, intervention: Intervention, memory: Stock) -> dict[str, tuple[Any, Any]]:
         """Return where ancestors of the chosen node are in stock, and their last values there."""
-        inputs, made, values, _ = memory
-        if inputs is None or made is None or values is None:
-            return {}
         *native, choice = intervention.soft
-        chosen, now = np.asarray(choice).astype(int), np.stack(np.broadcast_arrays(*native))
-        equal = np.abs(inputs - now) <= self._rounding.reshape(-1, *[1] * (now.ndim - 1))
-        taken = {}
-        for index, node in enumerate(self.scm.nodes[:-1]):
-            matches = made[:, index] & equal[:, self.entering[node]].all(axis=1)
-            in_stock = self._makes[chosen, index] & (chosen != index) & matches.any(axis=0)
-            if in_stock.any():
-                last = len(matches) - 1 - np.argmax(matches[::-1], axis=0)
-                value = np.take_along_axis(values[:, index], last[None], axis=0)[0]
-                taken[node] = (True, float(value)) if in_stock.ndim == 0 else (in_stock, value)
-        return taken
+        upstream = self._upstream[int(choice) if type(choice) is float else np.asarray(choice).astype(int)]
+        if memory.rounds is None or not upstream.any():
+            return {}
+        width, count = self._width, len(self.scm.nodes)
+        now = np.array(native) if type(choice) is float else np.stack(np.broadcast_arrays(*native), axis=-1)
+        # Number of parameters that differ among those that enter each node or its ancestors.
+        different = np.greater(np.abs(memory.rounds[..., :width] - now), self._rounding).astype(float) @ self._enters
+        matches = different < memory.rounds[..., width : width + count]
+        in_stock = upstream & matches.any(axis=0)
+        last = len(matches) - 1 - matches[::-1].argmax(axis=0)
+        if in_stock.ndim == 1:
+            rows = zip(self.scm.nodes, in_stock.tolist(), last.tolist(), range(width + count, width + 2 * count))  # noqa: B905
+            return {node: (True, memory.rounds[row, column].item()) for node, taken, row, column in rows if taken}
+        latest = np.take_along_axis(memory.rounds[..., width + count :], last[None], axis=0)[0]
+        columns = zip(self.scm.nodes, np.moveaxis(in_stock, -1, 0), np.moveaxis(latest, -1, 0), strict=True)
+        return {node: (mask, value) for node, mask, value in columns if mask.any()}
+
+    @cached_property
+    def _upstream(self) -> np.ndarray:
+        """Whether each node is made by each choice besides the chosen node; the last row is for ``NOTHING``."""
+        return self._makes & (np.eye(*self._makes.shape) == 0.0)
+
+    @cached_property
+    def _enters(self) -> np.ndarray:
+        """Whether each parameter enters each node or its ancestors, 1 or 0."""
+        entering = [self.entering[node] for node in self.scm.nodes]
+        return np.array([[float(index in indices) for indices in entering] for index in range(self._width)])
 
     @cached_property
     def _rounding(self) -> np.ndarray:
@@ -109,34 +134,31 @@ class PartialDynamics(PartialInterface, Dynamics):
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return the values of the nodes that were made, the problem's for others, and which were made."""
-        values = self.scm.propagate(noise, intervention)
-        for node, mask in self.made(intervention).items():
-            values[node] = self._where(mask, values[node], self._absent[node])
-            values[self._flag(node)] = self._where(mask, 1.0, 0.0)
+        made = self.made(intervention)
+        # Nodes that no round of the batch makes need no mechanism.
+        idle = {node: (True, self._absent[node]) for node, mask in made.items() if mask is False}
+        values = self.scm.propagate(noise, Intervention(intervention.soft, {**idle, **intervention.hard}))
+        for node, mask in made.items():
+            absent, flag = self._absent[node], self._flags[node]
+            if mask is True:
+                values[flag] = 1.0
+            elif mask is False:
+                values[node], values[flag] = absent, 0.0
+            else:
+                values[node], values[flag] = np.where(mask, values[node], absent), np.where(mask, 1.0, 0.0)
         return values
-
-    @staticmethod
-    def _where(mask: Any, value: Floats, other: float) -> Floats:
-        if isinstance(mask, bool):
-            return value if mask else other
-        return np.where(mask, value, other)
 
     def remember(self, memory: Stock, intervention: Intervention, values: Values) -> Stock:
         made = self.made(intervention)
-        if not any(map(np.any, made.values())):
+        is_single = type(intervention.soft[-1]) is float
+        if not any(made.values() if is_single else map(np.any, made.values())):
             return memory
-        shape = np.broadcast_shapes(*map(np.shape, intervention.soft))
-
-        def after(earlier: np.ndarray | None, entries: Iterable[Any]) -> np.ndarray:
-            row = np.stack([np.broadcast_to(entry, shape) for entry in entries])[None]
-            return row if earlier is None else np.concatenate([earlier, row])
-
-        return Stock(
-            after(memory.inputs, intervention.soft[: self._width]),
-            after(memory.made, made.values()),
-            after(memory.values, [values[node] for node in self.scm.nodes]),
-            memory.spent + self.cost(intervention),
+        entries = [*intervention.soft[: self._width], *made.values(), *(values[node] for node in self.scm.nodes)]
+        row = (
+            np.array(entries) if is_single else np.stack(np.broadcast_arrays(*entries, intervention.soft[-1])[:-1], -1)
         )
+        rounds = row[None] if memory.rounds is None else np.concatenate([memory.rounds, row[None]])
+        return Stock(rounds, memory.spent + self.cost(intervention))
 
     def observe_memory(self, memory: Stock) -> Observation:
         return {"spent": np.asarray(memory.spent, dtype=np.float64)[..., None]}

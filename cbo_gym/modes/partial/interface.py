@@ -117,6 +117,11 @@ class PartialInterface(ParametricInterface):
         """Whether each input matters for each choice; the last row is for ``NOTHING``."""
         return np.array([[name in own for name in self.domains.names] for own in (*self.codec.sets, ())])
 
+    @cached_property
+    def _inputs(self) -> list[list[tuple[int, str]]]:
+        """Index and name of the inputs that matter for each choice; the last list is for ``NOTHING``."""
+        return [[pair for pair in enumerate(self.domains.names) if pair[1] in own] for own in (*self.codec.sets, ())]
+
     def decode(self, action: Action) -> Intervention:
         index, point = as_choice(action, KEYS, len(self.purchases), self.domains.names)
         return self._intervention(float(index), self.domains.to_native(point))
@@ -138,14 +143,19 @@ class PartialInterface(ParametricInterface):
 
     def made(self, intervention: Intervention) -> dict[str, Any]:
         """Return where an intervention makes each node: a truth value, or an array of the batch's shape."""
-        rows = self._makes[np.asarray(intervention.soft[-1]).astype(int)]
-        made = {}
-        for index, node in enumerate(self.scm.nodes):
-            mask: Any = rows[..., index]
-            if node in intervention.hard:
-                mask = mask & ~np.asarray(intervention.hard[node][0])
-            made[node] = bool(mask) if np.ndim(mask) == 0 else mask
-        return made
+        choice, hard = intervention.soft[-1], intervention.hard
+        if type(choice) is float:
+            row = zip(self.scm.nodes, self._made_by[int(choice)], strict=True)
+            return {node: makes and not (node in hard and bool(hard[node][0])) for node, makes in row}
+        rows = self._makes[np.asarray(choice).astype(int)]
+        return {
+            node: rows[..., index] & ~np.asarray(hard[node][0]) if node in hard else rows[..., index]
+            for index, node in enumerate(self.scm.nodes)
+        }
+
+    @cached_property
+    def _made_by(self) -> list[list[bool]]:
+        return self._makes.tolist()
 
     def products(self, action: Action) -> dict[str, Sequence[int]]:
         chosen = self.codec.choices[self.codec.choice_index(action)]
@@ -168,16 +178,19 @@ class PartialInterface(ParametricInterface):
         return {node: (mask, 0.0) for node, mask in self.made(intervention).items()}
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        # In a study, each measured node was made.
-        measured = np.isfinite(nodes)
-        bought = [values.get(self._flag(node), measured[..., index]) for index, node in enumerate(self.scm.nodes)]
-        flags = np.stack(np.broadcast_arrays(*bought, nodes[..., 0])[:-1], axis=-1).astype(np.float64)
+        if nodes.ndim == 1 and self._flags[self.scm.reward] in values:
+            flags = np.array([values[flag] for flag in self._flags.values()])
+        else:
+            # In a study, each measured node was made.
+            measured = np.isfinite(nodes)
+            bought = [values.get(flag, measured[..., index]) for index, flag in enumerate(self._flags.values())]
+            flags = np.stack(np.broadcast_arrays(*bought, nodes[..., 0])[:-1], axis=-1).astype(np.float64)
         return {"nodes": nodes, "bought": flags, "spent": np.zeros((*nodes.shape[:-1], 1))}
 
-    @staticmethod
-    def _flag(node: str) -> str:
-        """Return the name of the value that is 1 where a node was made."""
-        return f"{node} bought"
+    @cached_property
+    def _flags(self) -> Mapping[str, str]:
+        """Node -> the name of the value that is 1 where it was made."""
+        return {node: f"{node} bought" for node in self.scm.nodes}
 
     def empty_observation(self) -> Observation:
         return {"nodes": np.zeros(len(self.nodes)), "bought": np.zeros(len(self.nodes)), "spent": np.zeros(1)}
@@ -185,8 +198,7 @@ class PartialInterface(ParametricInterface):
     def describe(self, intervention: Intervention) -> Description:
         """Return the index of the choice, -1 if nothing was bought, and the inputs that matter by name."""
         *native, choice = intervention.soft
-        pairs = zip(self.domains.names, native, self._matters[int(choice)], strict=True)
-        return {"node": int(choice), **{name: value for name, value, matters in pairs if matters}}
+        return {"node": int(choice), **{name: native[index] for index, name in self._inputs[int(choice)]}}
 
     def describe_batch(self, intervention: Intervention) -> Description:
         *native, choice = intervention.soft
