@@ -166,7 +166,7 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
         if function is own_noise:
             call = causes[-1]
         elif hasattr(variable.mechanism, "inline"):
-            call = variable.mechanism.inline(causes) or call
+            call = code.share_sums(variable.mechanism.inline(causes)) or call
         code.add(
             "try:",
             f"    v{i} = ({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {', '.join(causes)})",

@@ -6,6 +6,7 @@ mechanisms themselves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ class StraightLine:
         self._identifiers: dict[str, str] = {}
         self._scope: dict[str, Any] = {}
         self._lines: list[str] = []
+        self._sums: dict[str, str] = {}
 
     def bind(self, identifier: str, value: Any) -> str:
         """Bind an identifier to an object; return the identifier."""
@@ -53,6 +55,17 @@ class StraightLine:
     def plus_noise(self, value: str, source: str) -> str:
         """Return an expression plus the noise of a variable, if there is any."""
         return f"{value} + {self._draws[source]}" if source in self._draws else value
+
+    def share_sums(self, code: str) -> str:
+        """Return code in which each sum ``(v1 + v2)`` is a variable, computed where it first appears."""
+
+        def share(match: re.Match[str]) -> str:
+            if match[0] not in self._sums:
+                self._sums[match[0]] = f"sum{len(self._sums)}"
+                self.add(f"{self._sums[match[0]]} = {match[0]}")
+            return self._sums[match[0]]
+
+        return re.sub(r"\(v\d+(?: \+ v\d+)+\)", share, code)
 
     def compile(self, values: Mapping[str, str]) -> Callable[..., Values]:
         """Compile the function, which returns a :meth:`dictionary`."""
