@@ -163,7 +163,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             OperationError: if the reward, or any variable of a :class:`~cbo_gym.scm.GuardedModel`, is not
                 finite; nothing changes then.
         """
-        intervention = played = self._decode(action)
+        intervention = self._decode(action)
         if self._remembers:
             intervention = self.dynamics.situate(intervention, self._memory)
         stream = self._noise or self._stream()
@@ -182,16 +182,16 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._intervention = intervention
         self.round += 1
         self.total_reward += reward
-        return observation, reward, False, False, self._info(played, intervention, values)
+        return observation, reward, False, False, self._info(intervention, reward)
 
-    def _info(self, played: Intervention, situated: Intervention, values: Values) -> StepInfo:
-        """Return the ``info`` of a round, given the decoded action, the intervention that it made, and the values."""
-        info = {"round": self.round, "intervention": self._describe(situated)}
+    def _info(self, intervention: Intervention, reward: Any) -> StepInfo:
+        """Return the ``info`` of a round, given the intervention that the action made, and the reward."""
+        info = {"round": self.round, "intervention": self._describe(intervention)}
         if self._several:
-            objectives = self.dynamics.objectives(values, played)
-            info["objectives"] = {name: float(value) for name, value in objectives.items()}
+            pairs = zip(self.problem.outcomes.objectives, reward.tolist(), strict=True)
+            info["objectives"] = {objective.name: objective.sign * value for objective, value in pairs}
         if self._priced:
-            info["cost"] = self.dynamics.cost(situated)
+            info["cost"] = self.dynamics.cost(intervention)
         return info
 
     def to_intervention(self, action: Action) -> Intervention:
@@ -226,13 +226,13 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
         if not self.round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        intervention = played = self._decode(action)
+        intervention = self._decode(action)
         if self._remembers:
             intervention = self.dynamics.situate(intervention, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
             observation |= self.dynamics.observe_memory(self.dynamics.remember(self._last_memory, intervention, values))
-        return observation, reward, False, False, self._info(played, intervention, values)
+        return observation, reward, False, False, self._info(intervention, reward)
 
     def _outcome(
         self, noise: tuple[float, ...], intervention: Intervention, stream: NoiseStream
