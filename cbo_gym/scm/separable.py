@@ -41,6 +41,8 @@ Box = tuple[np.ndarray, np.ndarray]
 # Nodes that are set, each with its smallest and its largest value.
 Cut = Mapping[str, tuple[float, float]]
 UNCUT: Cut = {}
+# Types of single numbers.
+SCALARS = {float, np.float64}
 
 
 @dataclass(frozen=True)
@@ -367,7 +369,6 @@ class _FixedPoint:
 
     def __init__(self, components: Mapping[tuple[int, int], Component], box: Box) -> None:
         self._low, self._high = box[0] - SLACK, box[1] + SLACK
-        self._lows, self._highs = self._low[:, 0].tolist(), self._high[:, 0].tolist()
         count = len(self._low)
         linear = np.zeros((count, count))
         for i, j, component in _terms(components):
@@ -375,15 +376,15 @@ class _FixedPoint:
                 linear[i, j] += component.slope
         self._inverse = np.linalg.inv(np.eye(count) - linear)
         self._functions = _Functions(components, count)
-        causes = self._functions.causes
+        self._causes = np.array(self._functions.causes, dtype=int)
         self._spread = self._inverse @ self._functions.weights
-        self._inner = self._spread[causes]
+        self._inner = self._spread[self._causes]
         self._solve_floats = self._functions.solver(self._inner)
         self._offset = -self._spread @ self._functions.constants
 
     def __call__(self, driving: Draws) -> np.ndarray | list[float]:
         """Return the solution for N numbers, a list, or for arrays that broadcast together, shape ``(N, ...)``."""
-        if all(isinstance(force, float) for force in driving):
+        if {*map(type, driving)} <= SCALARS:
             return self._solve_one(np.array(driving))
         columns = np.broadcast_arrays(*driving)
         shape = columns[0].shape
@@ -395,15 +396,14 @@ class _FixedPoint:
     def _solve_one(self, forces: np.ndarray) -> list[float]:
         """Solve for one experiment, shape ``(N,)``; plain floats are faster for few numbers."""
         driven = self._inverse @ forces + self._offset
-        values = self._solve_floats(driven[self._functions.causes].tolist())
-        nodes: list[float] = (driven + self._spread @ values).tolist()
-        if not all(low <= node <= high for low, node, high in zip(self._lows, nodes, self._highs, strict=True)):
-            raise _range_error()
-        return nodes
+        values = self._solve_floats(driven[self._causes].tolist())
+        nodes: np.ndarray = driven + self._spread @ values
+        self._require_inside(nodes[:, None])
+        return nodes.tolist()
 
     def _solve(self, forces: np.ndarray) -> np.ndarray:
         driven = self._inverse @ forces + self._offset[:, None]
-        y = start = driven[self._functions.causes]
+        y = start = driven[self._causes]
         for _ in range(MAX_ITERATIONS):
             old, y = y, start + self._inner @ self._functions(y)
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
@@ -411,13 +411,12 @@ class _FixedPoint:
         else:
             raise _settling_error()
         nodes = driven + self._spread @ self._functions(y)
-        if not ((self._low <= nodes) & (nodes <= self._high)).all():
-            raise _range_error()
+        self._require_inside(nodes)
         return nodes
 
-
-def _range_error() -> OperationError:
-    return OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
+    def _require_inside(self, nodes: np.ndarray) -> None:
+        if not ((self._low <= nodes) & (nodes <= self._high)).all():
+            raise OperationError("the cyclic system was driven by signals outside the ranges of their distributions")
 
 
 def _settling_error() -> OperationError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class MaskedInterface(ParametricInterface):
             raise ArgumentError(f"{problem.name} has no base arms, so it has no masked mode")
         self.arms = arms
         self._signals = tuple(self.arms.exogenous)
+        self._signals_of = itemgetter(*self._signals)
         self.super_arm_size = self.arms.size if super_arm_size is None else super_arm_size
         super().__init__(problem)
         self._count = self.scm.action_dim
@@ -57,7 +59,7 @@ class MaskedInterface(ParametricInterface):
         return SuperArmCodec(SuperArmSpace(self.scm.action_dim, self.super_arm_size), domains, names)
 
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
-        exogenous = np.array([values[name] for name in self._signals])
+        exogenous = np.array(self._signals_of(values), ndmin=1)
         return {"nodes": nodes, "exogenous": exogenous if nodes.ndim == 1 else exogenous.T}
 
     def decode(self, action: Action) -> Intervention:
