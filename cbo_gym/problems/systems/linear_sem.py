@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,24 +44,25 @@ class Switched:
     interventional: Weights
 
     def __call__(self, *values: Any) -> Floats:
-        switched = values[-2]
-        # A fast path, because a step takes only a few microseconds.
-        if type(switched) is float and switched in (0.0, 1.0):
-            weights: Sequence[Any] = self._interventional_weights if switched else self.observational
-        else:
-            weights = self._interpolate(switched)
-        total = values[-1] + weights[0]
-        for weight, cause in zip(weights[1:], values):  # noqa: B905  # the parameter and the noise come after the causes
+        *causes, switched, noise = values
+        constant, *weights = [weight + switched * change for weight, change in self._weights]
+        total = noise + constant
+        for weight, cause in zip(weights, causes, strict=True):
             total = total + weight * cause
         return total
 
-    @cached_property
-    def _interventional_weights(self) -> list[float]:
-        return self._interpolate(1.0)
+    def inline(self, values: Sequence[str]) -> str:
+        """Return code of the same sum."""
+        *causes, switched, noise = values
+        weights = [f"({weight!r} + {switched} * {change!r})" for weight, change in self._weights]
+        products = [f"{weight} * {cause}" for weight, cause in zip(weights[1:], causes, strict=True)]
+        return " + ".join([noise, weights[0], *products])
 
-    def _interpolate(self, switched: Any) -> list[Any]:
+    @property
+    def _weights(self) -> list[tuple[float, float]]:
+        """Observational weights, and their changes where the parameter is 1."""
         pairs = zip(self.observational, self.interventional, strict=True)
-        return [weight + switched * (other - weight) for weight, other in pairs]
+        return [(float(weight), float(other - weight)) for weight, other in pairs]
 
 
 @dataclass(frozen=True)
