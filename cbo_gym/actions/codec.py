@@ -382,26 +382,28 @@ class ChoiceCodec(Codec):
                 f"{sorted(values)} is not one of the study's sets: {', '.join(self.choices)}; list it among the "
                 "targets when you create the study"
             )
+        index = self.sets.index(chosen)
         # If several scopes set the same variables, the round followed the suggested scope.
-        index = self.sets.index(chosen) if suggested is None else int(suggested[self.key])
-        if self.sets[index] != chosen:
-            index = self.sets.index(chosen)
+        if suggested is not None and self.sets[int(suggested[self.key])] == chosen:
+            index = int(suggested[self.key])
+        return {self.key: np.int64(index), "values": self._point_of(values)}
+
+    def _point_of(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Return the coordinates of native values by name; those of other variables are not set."""
         point = self.domains.unset.copy()
         for name, native in values.items():
             point[self.domains.names.index(name)] = self._to_unit(name, native)
-        return {self.key: np.int64(index), "values": point}
+        return point
 
     @property
     def options(self) -> tuple[str, Sequence[str]]:
         return f"{self.key}s", self.choices
 
     def from_record(self, record: Any) -> Action:
-        values, names = self.domains.unset.copy(), self.domains.names
-        for name, native in record.items():
-            if name not in names:
-                raise ArgumentError(f"{name!r} is not one of {list(names)}{did_you_mean(name, names)}")
-            values[names.index(name)] = self._to_unit(name, native)
-        index, values = self.sets.index(frozenset(record)), values.clip(0.0, 1.0)
+        names = self.domains.names
+        if unknown := [name for name in record if name not in names]:
+            raise ArgumentError(f"{unknown[0]!r} is not one of {list(names)}{did_you_mean(unknown[0], names)}")
+        index, values = self.sets.index(frozenset(record)), self._point_of(record).clip(0.0, 1.0)
         # Rounding may leave the limits.
         return {
             self.key: index,
@@ -476,10 +478,7 @@ class PurchaseCodec(ChoiceCodec):
         inputs = {name: value for name, value in record.items() if name != self.key}
         if set(inputs) != self.sets[index]:
             raise ArgumentError(f"give one value for each of {sorted(self.sets[index])}; given {list(inputs)}")
-        values = self.domains.unset.copy()
-        for name, native in inputs.items():
-            values[self.domains.names.index(name)] = self._to_unit(name, native)
-        return {self.key: index, "values": values.clip(0.0, 1.0)}
+        return {self.key: index, "values": self._point_of(inputs).clip(0.0, 1.0)}
 
     def to_string(self, record: Record) -> str:
         assert isinstance(record, dict)
