@@ -25,20 +25,12 @@ def citation():
     return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 
-def test_the_build_reads_the_version_where_python_does(pyproject):
+def test_the_version_is_the_same_everywhere(pyproject, citation):
     assert "version" in pyproject["project"]["dynamic"]
     source = (ROOT / pyproject["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
     assert f'__version__ = "{cbo_gym.__version__}"' in source
-
-
-def test_the_citation_is_of_this_version(citation):
-    assert citation["version"] == cbo_gym.__version__
-
-
-def test_the_newest_entry_of_the_changelog_is_of_this_version():
     newest = re.search(r"^## \[?(\d[^\]\s]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert newest
-    assert newest[1] == cbo_gym.__version__
+    assert citation["version"] == newest[1] == cbo_gym.__version__
 
 
 def test_the_licence_is_named_and_carried(pyproject, citation):
@@ -93,15 +85,10 @@ def test_a_release_writes_its_date_and_address_everywhere():
         release_files(ROOT, "owner/cbo-gym", date(2026, 12, 1))
 
 
-def test_the_readme_is_short():
+def test_the_readme_is_short_and_its_links_lead_somewhere():
     content = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(content.split()) <= 1300
     pictures = re.findall(r"\]\((docs/pictures/[^)]+)\)", content)
-    assert pictures
-    assert sum((ROOT / path).stat().st_size for path in pictures) <= 400_000
-
-
-def test_links_of_the_readme_lead_somewhere():
-    content = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert 0 < sum((ROOT / path).stat().st_size for path in pictures) <= 400_000
     links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", content)
     assert [link for link in links if not (ROOT / link).exists()] == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cbo_gym
-from cbo_gym import Agent, Mode, UnsupportedModeError
+from cbo_gym import Mode, UnsupportedModeError
 from cbo_gym.agent_registry.finding import find_agent, known_agents, modes_of
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
@@ -43,8 +43,9 @@ def test_every_entry_point_keeps_the_contract(agent):
     assert played == set(modes_of(find_agent(agent)))
 
 
-def test_agents_of_every_mode_declare_every_mode():
+def test_agents_and_checks_of_every_mode_have_every_mode():
     assert all(set(modes_of(find_agent(name))) == set(Mode) for name in ("Random", "Optuna", "StableBaselines3"))
+    assert set(FIRST_OF_MODE) == set(Mode)
 
 
 @pytest.mark.parametrize(
@@ -226,16 +227,7 @@ def test_a_problem_is_checked_in_all_modes_that_it_fits():
 
 
 def test_a_problem_in_which_nothing_can_be_set_has_no_hard_mode_to_check():
+    mechanisms = {"profit": lambda heat, u: -((heat - 2.0) ** 2) + u}
     check_problem(
-        cbo_gym.custom_problem(
-            {"profit": lambda heat, u: -((heat - 2.0) ** 2) + u},
-            reward="profit",
-            noise={"profit": 0.1},
-            actions={"heat": (0.0, 10.0)},
-        )
+        cbo_gym.custom_problem(mechanisms, reward="profit", noise={"profit": 0.1}, actions={"heat": (0.0, 10.0)})
     )
-
-
-def test_modes_of_the_checks_are_all_modes():
-    assert set(FIRST_OF_MODE) == set(Mode)
-    assert issubclass(Centre, Agent)

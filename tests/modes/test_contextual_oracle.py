@@ -52,7 +52,7 @@ def test_the_mean_over_contexts_of_the_reward_in_context_is_the_expected_reward(
 
 @pytest.mark.parametrize(
     ("env_id", "width"),
-    [("CBO/CoCaFig1-v0", 0.01), ("CBO/CoCaAligned-v0", 0.02), ("CBO/PSAContextual1-v0", 0.5)],
+    [("CBO/CoCaFig1-v0", 0.01), ("CBO/PSAContextual1-v0", 0.5)],
 )
 def test_rewards_in_context_against_rejection(env_id: str, width: float) -> None:
     """Of many free simulations those with a context near c are kept."""

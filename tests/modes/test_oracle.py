@@ -200,7 +200,7 @@ def test_enumeration_of_super_arms_against_brute_force():
     arms = env.action_space.all()
     assert len(arms) == 56
     rng = np.random.default_rng(9)
-    signals = [signal.sample(rng, 40_000) for signal in env.problem.scm.signals]
+    signals = [signal.sample(rng, 10_000) for signal in env.problem.scm.signals]
     means = brute_force(env.problem, arms, signals)
     best = oracle_of(env).find_optimum()
     assert best.action.tolist() == arms[np.argmax(means)].tolist()

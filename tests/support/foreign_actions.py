@@ -15,15 +15,11 @@ from cbo_gym.envs.registry import entries
 from cbo_gym.envs.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo
 from cbo_gym.task import Mode
 
-GAMES = {entry.mode: (entry.id, {}) for entry in reversed(entries())}
-
-
-GAMES[Mode.MASKED] = ("CBO/SSEMPeriodic-v1", {})  # Gymnasium warns of version 0, and warnings are errors here
-
-
-GAMES["soft under a limit"] = ("CBO/Dropwave-v0", {"max_interventions": 1})
-
-
+# Gymnasium warns of version 0 of SSEMPeriodic, and warnings are errors here.
+GAMES = {entry.mode: (entry.id, {}) for entry in reversed(entries())} | {
+    Mode.MASKED: ("CBO/SSEMPeriodic-v1", {}),
+    "soft under a limit": ("CBO/Dropwave-v0", {"max_interventions": 1}),
+}
 HUGE, TOO_LONG_TO_PRINT = 10**400, 10**5000
 
 
@@ -95,15 +91,8 @@ def no_arrays(good: np.ndarray) -> Iterator[Any]:
     yield from (Becomes(good.astype(kind)) for kind in kinds)
     yield from (Becomes("text"), Becomes(np.ma.array(good)), Becomes(None))
     yield from (torch.tensor(good > 0.5), torch.tensor(good).to(torch.complex64), torch.tensor(good).requires_grad_())
-    yield from (
-        good[..., :-1],
-        good[None],
-        good[0],
-        good[..., None],
-        good[..., :0],
-        np.append(good, good),
-        np.float64(0.5),
-    )
+    yield from (good[..., :-1], good[None], good[0], good[..., None], good[..., :0], np.append(good, good))
+    yield np.float64(0.5)
     yield from (np.full_like(good, number) for number in (np.nan, np.inf, -np.inf, 1.0 + 1e-9, -1e-9))
     yield from (np.ma.array(good), np.ma.array(good, mask=good > 0.5), sparse.csr_array(np.atleast_2d(good.T[0].T)))
     yield from ([good.tolist(), [0.5]], iter(good), (row for row in good), map(float, good.ravel()), zip(good))
@@ -117,21 +106,8 @@ def no_arrays(good: np.ndarray) -> Iterator[Any]:
 def no_indices(count: int) -> Iterator[Any]:
     """Yield values that are not a whole number below ``count``."""
     yield from NO_NUMBERS
-    yield from (
-        False,
-        1.0,
-        np.float64(1.0),
-        0.5,
-        np.inf,
-        "1",
-        b"1",
-        -1,
-        count,
-        2**63,
-        2**70,
-        -(2**70),
-        np.uint64(2**63),
-    )
+    yield from (False, 1.0, np.float64(1.0), 0.5, np.inf, "1", b"1", -1, count)
+    yield from (2**63, 2**70, -(2**70), np.uint64(2**63))
     yield from ([0], (0,), [[0]], np.array([0]), np.array([[0]]), np.array(1.0), np.array(True), np.array("0"))
     yield from (np.ma.array(0), Becomes(np.array(True)), Becomes("1"), torch.tensor(True), torch.tensor(1.0), iter([0]))
 
@@ -204,11 +180,8 @@ SCALAR: dict[str, Callable[[Any], Any]] = {
     "OracleInfo": OracleInfo,
     "FlattenAction on OracleInfo": lambda env: FlattenAction(OracleInfo(env)),
 }
-
-
 VECTOR: dict[str, Callable[[Any], Any]] = {"vector step": lambda envs: envs, "VectorOracleInfo": VectorOracleInfo}
-
-
+# Methods of an interface, and whether they take batches.
 OF_FEEDBACK = {"read": False, "read_batch": True}
 
 
@@ -219,21 +192,12 @@ def vector_of(mode: str, **more: Any) -> Any:
 
 def method_of(mode: str, name: str) -> Method:
     env_id, parameters = GAMES[mode]
-    if name in SCALAR:
-        env = SCALAR[name](gym.make(env_id, **parameters))
-        env.reset(seed=4)
-        env.action_space.seed(1)
-        return Method(env.action_space, env.step, env.action_space.sample(), env)
-    envs = VECTOR.get(name, VECTOR["vector step"])(vector_of(mode))
-    envs.reset(seed=4)
-    envs.action_space.seed(1)
-    space, good = envs.single_action_space, envs.action_space.sample()
-    if name in VECTOR:
-        return Method(space, envs.step, good, envs)
-    if OF_FEEDBACK[name]:
-        return Method(space, getattr(envs.unwrapped.dynamics, name), good, envs)
-    single = {key: value[0] for key, value in good.items()} if isinstance(good, dict) else good[0]
-    env: Any = gym.make(env_id, **parameters)
+    is_batched = name in VECTOR or OF_FEEDBACK.get(name, False)
+    env: Any = (
+        VECTOR.get(name, VECTOR["vector step"])(vector_of(mode)) if is_batched else gym.make(env_id, **parameters)
+    )
+    env = SCALAR[name](env) if name in SCALAR else env
     env.reset(seed=4)
     env.action_space.seed(1)
-    return Method(space, getattr(env.unwrapped.dynamics, name), single, env)
+    play = getattr(env.unwrapped.dynamics, name) if name in OF_FEEDBACK else env.step
+    return Method(env.single_action_space if is_batched else env.action_space, play, env.action_space.sample(), env)
