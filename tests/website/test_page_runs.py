@@ -28,7 +28,7 @@ def exhibit(envs: list[str], agents: list[str], *claims: ClaimEntry) -> Exhibit:
 
 
 def test_claims_ask_for_their_pairs_and_come_first_exhibits_for_those_of_the_paper() -> None:
-    said = ClaimEntry(said="x", better="MCBO", worse=["CBO"], envs=[TOY], rules={"pairs": 12})  # type: ignore[arg-type]
+    said = ClaimEntry(statement="x", better="MCBO", worse=["CBO"], envs=[TOY], rules={"pairs": 12})  # type: ignore[arg-type]
     found = requested_runs(paper("mcbo2023", exhibit([TOY], ["Random", "MCBO"], said)))
     seeds = {"MCBO": 12, "CBO": 12, "Random": 10}
     each = ((agent, 1000 + seed) for agent, count in seeds.items() for seed in range(count))
@@ -56,7 +56,7 @@ def test_instances_are_units_settings_are_those_of_other_labels_and_horizons_the
 
 @pytest.mark.parametrize(("rounds", "after", "every"), [([5], None, True), ([], 5, True), ([], None, False)])
 def test_recommendations_in_the_middle_ask_for_all(rounds: list[int], after: int | None, every: bool) -> None:
-    said = ClaimEntry(said="x", better="MCBO", worse=["Random"], envs=[TOY], by="simple_regret", after=after)
+    said = ClaimEntry(statement="x", better="MCBO", worse=["Random"], envs=[TOY], by="simple_regret", after=after)
     shown = exhibit([TOY], ["MCBO"], said).model_copy(update={"quantity": "simple_regret", "rounds": rounds})
     of_both = paper("mcbo2023", shown)
     assert {one.recommend for one in requested_runs(of_both)} == {"every" if every else "powers"}

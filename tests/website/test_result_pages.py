@@ -174,7 +174,9 @@ def test_claims_are_judged_and_open_ones_named():
     ]
     runs += played({"CBO": 0.5}, 3, [PSA])
     paper = paper_on("mcbo2023")
-    own = paper_contents.ClaimEntry(said="MCBO is as good", better="MCBO", worse=["CBO"], envs=[TOY, PSA], ours=True)
+    own = paper_contents.ClaimEntry(
+        statement="MCBO is as good", better="MCBO", worse=["CBO"], envs=[TOY, PSA], ours=True
+    )
     exhibit = paper.exhibits[0].model_copy(update={"claims": [*paper.exhibits[0].claims, own]})
     short = paper.model_copy(update={"exhibits": [exhibit]})
     page = paper_page.paper_pages(short, {"mcbo2023": runs}, Links())[paper.page]
@@ -242,11 +244,11 @@ def test_papers_name_agents_and_environments_that_there_are(paper):
             assert str(Spec.parse(env)) == env, "labels have their keywords in order"
     for exhibit in paper.exhibits:
         columns = len(exhibit.environments) * max(len(exhibit.rounds), 1)
-        assert all(len(cells) == columns for cells in exhibit.theirs.values()), exhibit.name
-        assert bool(exhibit.drawn) == bool(exhibit.drawn_by), exhibit.name
-        assert exhibit.drawn or exhibit.quantity, exhibit.name
-        assert not exhibit.drawn or (DOCS / "pictures" / exhibit.drawn).is_file(), exhibit.name
-        assert set(exhibit.theirs) <= set(exhibit.agents)
+        assert all(len(cells) == columns for cells in exhibit.published_numbers.values()), exhibit.name
+        assert bool(exhibit.picture) == bool(exhibit.picture_command), exhibit.name
+        assert exhibit.picture or exhibit.quantity, exhibit.name
+        assert not exhibit.picture or (DOCS / "pictures" / exhibit.picture).is_file(), exhibit.name
+        assert set(exhibit.published_numbers) <= set(exhibit.agents)
         for said in exhibit.claims:
             assert set(said.envs) <= set(exhibit.environments), exhibit.name
             assert said.better in exhibit.agents, exhibit.name
@@ -310,14 +312,14 @@ def test_what_is_known_after_the_last_round_alone_is_not_drawn():
 def test_what_was_chosen_is_drawn_where_there_is_a_choice():
     run = evaluate("Random", "CBO/CoCaFig1-v0", 0, horizon=6)
     fields = {"name": "Figure", "shows": "Choices.", "quantity": "average_regret", "environments": [run.env]}
-    exhibit = paper_contents.Exhibit(**fields, agents=["Random"], chosen=True)
+    exhibit = paper_contents.Exhibit(**fields, agents=["Random"], with_choices=True)
     assert paper_page.pictures(exhibit, [run]).keys() == {"", paper_page.CHOSEN}
     shares = shares_chosen(run)
     assert shares.shape == (len(run.choices), 6)
     np.testing.assert_allclose(shares.sum(axis=0), 1.0)
     assert shares[run.table["choice"][0], 0] == 1.0
     one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=6)
-    exhibit = paper_contents.Exhibit(**fields, agents=["CoBO"], chosen=True)
+    exhibit = paper_contents.Exhibit(**fields, agents=["CoBO"], with_choices=True)
     assert paper_page.CHOSEN not in paper_page.pictures(exhibit, [one_choice])
 
 

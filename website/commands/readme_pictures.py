@@ -109,9 +109,11 @@ def paper(path: Path) -> None:
     axes = figure.subplots(1, len(exhibits))
     for axis, exhibit in zip(axes, exhibits, strict=True):
         (env,) = exhibit.environments
-        styles = looks(exhibit.theirs)
-        for agent in exhibit.theirs:
-            printed = np.array([[float(number) for number in cell.split("±")] for cell in exhibit.theirs[agent]])
+        styles = looks(exhibit.published_numbers)
+        for agent in exhibit.published_numbers:
+            printed = np.array(
+                [[float(number) for number in cell.split("±")] for cell in exhibit.published_numbers[agent]]
+            )
             axis.errorbar(
                 exhibit.rounds, printed[:, 0], printed[:, 1], label=f"{agent}, printed", color=styles[agent].colour,
                 marker=styles[agent].marker, linestyle="none", capsize=3,

@@ -336,11 +336,11 @@ def published_tables() -> list[dict[str, Any]]:
             "source": f"{paper.authors}, {exhibit.name}",
             "what": exhibit.shows,
             "columns": [f"{rounds} rounds" for rounds in exhibit.rounds] or ["published"],
-            "rows": exhibit.theirs,
+            "rows": exhibit.published_numbers,
         }
         for paper in papers()
         for exhibit in paper.exhibits
-        if exhibit.theirs and len(exhibit.environments) == 1
+        if exhibit.published_numbers and len(exhibit.environments) == 1
     ]
     return tables + read_yaml(Path(__file__).parent / "published.yaml")
 

@@ -65,8 +65,8 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, files: dict[str, str]) -> list[str]:
     """Return the part of the page on an exhibit; its pictures and its numbers are added to the other files."""
     parts = [f"**Published**: {exhibit.published}"] if exhibit.published else []
-    if exhibit.drawn:
-        parts += [f"![{exhibit.name}](../pictures/{exhibit.drawn})", f"Drawn by `{exhibit.drawn_by}`."]
+    if exhibit.picture:
+        parts += [f"![{exhibit.name}](../pictures/{exhibit.picture})", f"Drawn by `{exhibit.picture_command}`."]
     if exhibit.quantity is None:
         return parts
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
@@ -74,11 +74,11 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
     header = ["method", *(_column(env, after, exhibit, links) for env, after in columns)]
     rows, numbers = [], []
     for agent in exhibit.agents:
-        theirs = exhibit.theirs.get(agent, [""] * len(columns))
-        if agent in exhibit.theirs:
+        theirs = exhibit.published_numbers.get(agent, [""] * len(columns))
+        if agent in exhibit.published_numbers:
             rows.append([f"{escape(agent)}, published", *theirs])
         values = [_values(played[agent, env], exhibit.quantity, after) for env, after in columns]
-        rows.append([links.agent(agent) + (", ours" if exhibit.theirs else ""), *map(_cell, values)])
+        rows.append([links.agent(agent) + (", ours" if exhibit.published_numbers else ""), *map(_cell, values)])
         for (env, after), ours, printed in zip(columns, values, theirs, strict=True):
             mean, half = (float(ours.mean()), float(half_width(ours))) if len(ours) else (None, None)
             numbers.append((agent, env, after, mean, half, len(ours), printed))
@@ -97,7 +97,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
         about = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
         parts += [*about, image(path, f"{exhibit.name}: ours")]
     if len(missing) == len(played):
-        return [*parts[: None if exhibit.theirs else -2], "**Not run**: the store has no run of it."]
+        return [*parts[: None if exhibit.published_numbers else -2], "**Not run**: the store has no run of it."]
     if missing:
         parts.append(f"**Not run**: {'; '.join(pairs_in_words(missing))}.")
     return parts
@@ -123,7 +123,7 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     if quantity and quantity not in NUMBERS and any(np.isfinite(curve_of(run, quantity)).sum() > 1 for run in first):
         title = QUANTITIES[quantity].replace("\\*", "*")
         svgs[""] = curves_svg(played, quantity, title, exhibit.names, printed_numbers(exhibit))
-    choosing = {run.agent for run in first if exhibit.chosen and len(np.unique(run.table["choice"])) > 1}
+    choosing = {run.agent for run in first if exhibit.with_choices and len(np.unique(run.table["choice"])) > 1}
     if choosing:
         svgs[CHOSEN] = chosen_svg({agent: cell for (agent, _), cell in played.items() if agent in choosing})
     return svgs
@@ -133,7 +133,7 @@ def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
     """Return method and environment -> printed numbers of the curve; empty if the paper prints only final numbers."""
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds]
     numbers: dict[tuple[str, str], list[Printed]] = defaultdict(list)
-    for agent, cells in exhibit.theirs.items():
+    for agent, cells in exhibit.published_numbers.items():
         for (env, after), cell in zip(columns, cells, strict=False):
             mean, _, half = cell.partition("±")
             numbers[agent, env].append(Printed(after, float(mean), float(half or 0.0)))
@@ -152,7 +152,7 @@ def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
 def _column(env: str, after: int | None, exhibit: Exhibit, links: Links) -> str:
     if len(exhibit.environments) == 1 and after is not None:
         return f"{after} rounds"
-    name = escape(exhibit.names[env]) if exhibit.called else links.env(env)
+    name = escape(exhibit.names[env]) if exhibit.environment_names else links.env(env)
     return name + (f", {after} rounds" if after is not None else "")
 
 

@@ -39,7 +39,7 @@ RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
 class ClaimEntry(Comparison):
     """A claim of one method over others, the paper's or ours; ``rules`` is None for the paper's rules."""
 
-    said: NonEmptyString
+    statement: NonEmptyString
     worse: Annotated[list[str], Field(min_length=1)]
     ours: bool = False
     rules: Rules | None = None
@@ -58,17 +58,17 @@ class Exhibit(StrictModel):
         published: the results in words, if there are no numbers.
         quantity: the quantity that it shows.
         environments: labels, or patterns of instances that are taken together.
-        called: names of the environments in table and picture; empty for the labels.
+        environment_names: names of the environments in table and picture; empty for the labels.
         agents: labels of the agents.
         verbatim: see :class:`Paper`; replaces the paper's.
         horizon: rounds of its runs, if they are not those of the suite.
         rounds: the rounds after which it shows numbers; empty for the last.
-        theirs: printed numbers, agent -> one for each column of our table.
+        published_numbers: printed numbers, agent -> one for each column of our table.
         claims: claims about it.
-        chosen: whether it also shows the choices, on its one environment.
+        with_choices: whether it also shows the choices, on its one environment.
         none_dominates: regret by which no method is the best on all of the environments; None without this claim.
-        drawn: a picture in ``docs/pictures``, if it shows more than runs store.
-        drawn_by: the command that draws it.
+        picture: a picture in ``docs/pictures``, if it shows more than runs store.
+        picture_command: the command that draws it.
     """
 
     name: NonEmptyString
@@ -76,22 +76,22 @@ class Exhibit(StrictModel):
     published: str = ""
     quantity: Quantity | None = None
     environments: list[str] = []
-    called: list[str] = []
+    environment_names: list[str] = []
     agents: list[str] = []
     verbatim: dict[str, str] = {}
     horizon: PositiveInt | None = None
     rounds: list[int] = []
-    theirs: dict[str, list[str]] = {}
+    published_numbers: dict[str, list[str]] = {}
     claims: list[ClaimEntry] = []
-    chosen: bool = False
+    with_choices: bool = False
     none_dominates: Regret | None = None
-    drawn: str = ""
-    drawn_by: str = ""
+    picture: str = ""
+    picture_command: str = ""
 
     @property
     def names(self) -> dict[str, str]:
         """Environment -> its name, if it is not the label."""
-        return dict(zip(self.environments, self.called, strict=True)) if self.called else {}
+        return dict(zip(self.environments, self.environment_names, strict=True)) if self.environment_names else {}
 
 
 class Paper(StrictModel):

@@ -94,7 +94,7 @@ def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[Jud
     for entry in exhibit.claims:
         for claim in entry.claims(paper.rules):
             for of_env in judge(claim, runs):
-                yield JudgedClaim(f"{entry.said} ({exhibit.name})", entry.ours, of_env)
+                yield JudgedClaim(f"{entry.statement} ({exhibit.name})", entry.ours, of_env)
 
 
 def tally(claims: Sequence[JudgedClaim], show: Callable[[str], str] = str) -> str:
