@@ -14,11 +14,11 @@ from cbo_gym.errors import ArgumentError, nearby
 
 #: Columns that a narrow terminal hides, the first hidden first.
 EXPENDABLE = ("rounds", "by", "pairs")
-HOW = (
-    "A difference is the regret of the second method minus that of the first, seed by seed, as a share of the gap "
-    "between the optimum and a random action. Its 95 % interval is the wider of Student's and of Johnson's, "
-    "which allows for skewed differences. Corrected: the verdicts that are left if all of the paper are to be right "
-    "together (Holm)."
+EXPLANATION = (
+    "A difference is the regret of the second method minus that of the first, averaged over the same seeds, as a share "
+    "of the gap between the optimum and a random action. Its 95 % interval is the wider of Student's and Johnson's, "
+    "which corrects for skewed differences. Corrected: verdicts that remain after Holm's correction for all claims of "
+    "the paper."
 )
 
 
@@ -64,4 +64,4 @@ def claims(
             rows = [tables.cells(claim) for claim in judged]
             hidden += print_table(f"{whose}: {tables.tally(judged)}", tables.HEADER, rows, droppable=EXPENDABLE)
     print_hidden(hidden, SEE_CSV)
-    say(HOW if any(divisions.values()) else f"{paper.short} compares no methods on these environments.", "dim")
+    say(EXPLANATION if any(divisions.values()) else f"{paper.short} compares no methods on these environments.", "dim")

@@ -282,7 +282,7 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
     rows = []
     for pair in (pair for pair in planned.pairs if pair.plays):
         seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
-        counts = map(str, (pair.runs, pair.there, pair.to_play))
+        counts = map(str, (pair.runs, pair.stored, pair.to_play))
         rows.append([pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source])
     print_hidden(print_table("", header, rows, droppable=["estimated from"]), "a wider terminal or a pipe shows it")
     for line in _describe_plan(planned, processes):

@@ -24,13 +24,13 @@ class Sizes:
         box: width and height of every node's box in a picture that is not crowded.
         head: height of the title.
         foot: height of the key.
-        least: smallest width of the picture, which title and key need.
+        min_width: smallest width of the picture, which title and key need.
     """
 
     box: tuple[float, float]
     head: float = 0.0
     foot: float = 0.0
-    least: float = 0.0
+    min_width: float = 0.0
 
 
 class Sheet:
@@ -72,7 +72,7 @@ class Layers(Sheet):
         row = self.box_height + 0.14 * self.scale
         columns = 1 + max(layout.column.values())
         inner = columns * self.box_width + (columns - 1) * self.gap
-        self.width = max(inner + 2.0 * MARGIN, sizes.least)
+        self.width = max(inner + 2.0 * MARGIN, sizes.min_width)
         left = 0.5 * (self.width - inner + self.box_width)
         self.centres = {
             slot: (left + column * (self.box_width + self.gap), layout.height[slot] * row)
@@ -109,7 +109,7 @@ class Circle(Sheet):
         # At the top and the bottom neighbours are side by side.
         across = max(2.2, (self.box_width + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
         along = max(0.75 * across, (self.box_height + 0.2) / np.sin(2.0 * np.pi / max(len(around), 4)))
-        self.width = max(2.0 * across + self.box_width + 2.0 * MARGIN, sizes.least)
+        self.width = max(2.0 * across + self.box_width + 2.0 * MARGIN, sizes.min_width)
         angles = 0.5 * np.pi - 2.0 * np.pi * np.arange(len(around)) / len(around)
         middle = 0.5 * self.width
         self.centres = {

@@ -25,8 +25,8 @@ def test_what_is_there_what_is_to_play_and_how_long_it_takes(tmp_path):
     assert damaged.path.exists(), "nothing is moved"
     pairs = {(pair.agent, pair.env): pair for pair in found.pairs}
     same, other = pairs["Random", "CBO/Dropwave-v0"], pairs["Random", "CBO/ToyGraph-v0"]
-    assert (same.runs, same.there, same.to_play, same.source) == (3, 1, 2, SAME)
-    assert (other.there, other.to_play, other.source) == (0, 3, OTHER)
+    assert (same.runs, same.stored, same.to_play, same.source) == (3, 1, 2, SAME)
+    assert (other.stored, other.to_play, other.source) == (0, 3, OTHER)
     assert same.seconds == other.seconds == pytest.approx(4 * finished.seconds_a_round)
     assert not pairs[AGENTS[1], "CBO/ToyGraph-v0"].plays
     assert found.unknown == 6

@@ -29,7 +29,7 @@ OFTEN = (
 )  # fmt: skip
 
 
-class Ends:
+class FinishedRuns:
     """Finished runs with one horizon and the same columns, whose curves are read on demand.
 
     Args:
@@ -96,7 +96,7 @@ class Metric:
 
     title: str
     of: Of
-    values: Callable[[Ends], Array | None] | None = None
+    values: Callable[[FinishedRuns], Array | None] | None = None
     best: Callable[[Any], Any] | None = min
     unit: str = ""
     shown: Literal["always", "where any", "never"] = "always"
@@ -105,40 +105,40 @@ class Metric:
     expendable: int = 0
 
 
-def _score(ends: Ends) -> Array:
+def _score(finished: FinishedRuns) -> Array:
     """Score by the regret, because a context changes the rewards that can be earned."""
-    return ends.score(ends.of("optimum") - ends.curve("simple_regret")[:, -1])
+    return finished.score(finished.of("optimum") - finished.curve("simple_regret")[:, -1])
 
 
-def _average_score(ends: Ends) -> Array:
-    constrained = ends.runs[0].is_constrained
+def _average_score(finished: FinishedRuns) -> Array:
+    constrained = finished.runs[0].is_constrained
     name = "average_regret" if constrained else "average_reward"
-    last = ends.curve(name)[:, -1]
-    return ends.score(ends.of("optimum") - last if constrained else last)
+    last = finished.curve(name)[:, -1]
+    return finished.score(finished.of("optimum") - last if constrained else last)
 
 
-def _rounds_to_goal(ends: Ends) -> Array | None:
+def _rounds_to_goal(finished: FinishedRuns) -> Array | None:
     """Return the first round after which the best action played so far scores at least :data:`GOAL`."""
     # Slices have different optima.
-    if "slice" in ends.columns or "best_so_far_regret" not in ends.columns:
+    if "slice" in finished.columns or "best_so_far_regret" not in finished.columns:
         return None
-    return first_rounds(ends.score(ends.of("optimum")[:, None] - ends.curve("best_so_far_regret")) >= GOAL)
+    return first_rounds(finished.score(finished.of("optimum")[:, None] - finished.curve("best_so_far_regret")) >= GOAL)
 
 
-def _feasible_share(ends: Ends) -> Array | None:
-    return ends.curve("feasible").mean(axis=-1) if "feasible" in ends.columns else None
+def _feasible_share(finished: FinishedRuns) -> Array | None:
+    return finished.curve("feasible").mean(axis=-1) if "feasible" in finished.columns else None
 
 
-def _total_cost(ends: Ends) -> Array | None:
-    return np.array([pl.Series(row).sum() for row in ends.curve("cost")]) if "cost" in ends.columns else None
+def _total_cost(finished: FinishedRuns) -> Array | None:
+    return np.array([pl.Series(row).sum() for row in finished.curve("cost")]) if "cost" in finished.columns else None
 
 
-def _gap(name: str, ends: Ends) -> Array:
-    return ends.gaps[name]
+def _gap(name: str, finished: FinishedRuns) -> Array:
+    return finished.gaps[name]
 
 
-def _mean(name: str, ends: Ends) -> Array:
-    return np.array([pl.Series(row).mean() for row in ends.curve(name)])
+def _mean(name: str, finished: FinishedRuns) -> Array:
+    return np.array([pl.Series(row).mean() for row in finished.curve(name)])
 
 
 def _words(name: str) -> str:
@@ -153,7 +153,7 @@ METRICS: dict[str, Metric] = {
     "cumulative_regret": Metric("cumulative regret", "play", unit="reward", expendable=6),
     "score": Metric("score of recommendation", "recommendation", _score, max, over_envs="interval", expendable=1),
     "average_score": Metric("score of play", "play", _average_score, max, over_envs="interval", expendable=2),
-    "seconds": Metric("seconds a round", "agent", lambda ends: ends.seconds, unit="s", over_envs="mean", expendable=3),
+    "seconds": Metric("seconds a round", "agent", lambda runs: runs.seconds, unit="s", over_envs="mean", expendable=3),
     "rounds_to_goal": Metric(
         f"rounds to score {GOAL:g}", "best so far", _rounds_to_goal, unit="rounds", shown="where any", censored=True,
         expendable=7,
@@ -167,7 +167,7 @@ METRICS: dict[str, Metric] = {
         for name in GAPS
     },
     "run_seconds": Metric(
-        "seconds a run", "agent", lambda ends: ends.of("reset_seconds") + ends.seconds * ends.runs[0].horizon, unit="s",
+        "seconds a run", "agent", lambda runs: runs.of("reset_seconds") + runs.seconds * runs.runs[0].horizon, unit="s",
         shown="never", over_envs="mean",
     ),
     **{name: Metric(_words(name), "agent", partial(_mean, name), unit="s", shown="never") for name in TIMING_COLUMNS},
@@ -176,6 +176,8 @@ METRICS: dict[str, Metric] = {
 
 def numbers_of(runs: Sequence[Run]) -> dict[str, Array]:
     """Return all metrics of finished runs with one horizon and the same columns, shape ``(runs,)`` each."""
-    ends = Ends(runs)
-    columns = {name: metric.values(ends) if metric.values else ends.last(name) for name, metric in METRICS.items()}
+    finished = FinishedRuns(runs)
+    columns = {
+        name: metric.values(finished) if metric.values else finished.last(name) for name, metric in METRICS.items()
+    }
     return {name: np.full(len(runs), np.nan) if values is None else values for name, values in columns.items()}

@@ -31,7 +31,7 @@ class PlannedRuns:
         agent, env: Labels.
         horizon: Number of rounds.
         plays: Whether the agent plays the environment's feedback mode; otherwise its runs would be stored as skipped.
-        there: Number of runs that are already stored and would not be played again.
+        stored: Number of runs that are already stored and would not be played again.
         to_play: Number of the other runs.
         seconds: Estimated time of the agent in each run; None if unknown.
         source: Runs from which the time is estimated: :data:`SAME` or :data:`OTHER`, with :data:`PUBLISHED` if
@@ -42,7 +42,7 @@ class PlannedRuns:
     env: str
     horizon: int
     plays: bool
-    there: int
+    stored: int
     to_play: int
     seconds: float | None
     source: str
@@ -50,7 +50,7 @@ class PlannedRuns:
     @property
     def runs(self) -> int:
         """Number of all runs."""
-        return self.there + self.to_play
+        return self.stored + self.to_play
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Plann
     """Plan the jobs of one agent on one environment."""
     cell, modes = jobs[0].cell, jobs[0].player.modes
     agent, env = str(jobs[0].agent), str(cell.env)
-    there = sum(_is_there(job) for job in jobs)
+    stored = sum(_is_stored(job) for job in jobs)
     seconds: list[float] = []
     source = ""
     for where, recorded in sources:
@@ -116,14 +116,14 @@ def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> Plann
         env=env,
         horizon=cell.horizon,
         plays=not modes or cell.mode in modes,
-        there=there,
-        to_play=len(jobs) - there,
+        stored=stored,
+        to_play=len(jobs) - stored,
         seconds=float(np.mean(seconds)) * cell.horizon if seconds else None,
         source=source,
     )
 
 
-def _is_there(job: Job) -> bool:
+def _is_stored(job: Job) -> bool:
     """Return whether a sweep would keep the stored run, if there is one."""
     try:
         return job.path.exists() and stored_run(job.path).status != "failed"
