@@ -16,12 +16,12 @@ from cbo_gym.evaluation.metrics.aggregate import t_quantile, welch_half_width
 from cbo_gym.evaluation.metrics.regret import normalised_score
 from cbo_gym.evaluation.play.agent_sources import Player
 from cbo_gym.evaluation.play.grid import Job, job_of, player_of
+from cbo_gym.evaluation.play.seeds import draw_instance
 from cbo_gym.evaluation.play.sweep import play_jobs
 from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.curves import as_published
 from cbo_gym.referee.admission import admit, admit_env, guarded_cells
-from cbo_gym.referee.blind import draw_instance
 from cbo_gym.referee.replay import Replay, play_planned, replays
 
 # Limits of a run of a third-party agent.

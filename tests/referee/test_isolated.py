@@ -19,14 +19,13 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.play.runner import HIDDEN_ID
-from cbo_gym.evaluation.play.seeds import seeds_of
-from cbo_gym.referee.blind import draw_instance
+from cbo_gym.evaluation.play.seeds import draw_instance, seeds_of
 from cbo_gym.referee.import_guard import VARIABLE
 from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.serialization import pack
 from cbo_gym.scm.expression import trace
 from tests.support.agents import Centre
-from tests.support.environments import KINDS, LAST_OF_MODE
+from tests.support.environments import KINDS, LAST_OF_MODE, SEVERAL_OBJECTIVES
 from tests.support.runs import rounds_alike
 
 
@@ -39,7 +38,7 @@ def isolated(label, env, **how):
 def test_it_plays_as_in_one_process(label):
     """In all modes, one after the other, as an agent does that is reset."""
     with closing(IsolatedAgent(Spec.parse(label))) as agent:
-        for env in LAST_OF_MODE.values():
+        for env in (*LAST_OF_MODE.values(), SEVERAL_OBJECTIVES[0]):
             run = evaluate(agent, env, 100, label=label, horizon=2)
             assert run.isolated
             assert rounds_alike(run, evaluate(label, env, 100, horizon=2)), env

@@ -18,8 +18,9 @@ from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.play.agent_sources import Player, import_path, labelled_agents, sent_agent
-from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS, describe_isolated, draw_instance
+from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS, describe_isolated
 from cbo_gym.evaluation.play.runner import problem_of
+from cbo_gym.evaluation.play.seeds import draw_instance
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, recommendation_rounds, run_name
 from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources

@@ -62,7 +62,7 @@ class Execution:
         checkpoint_every: Rounds between checkpoints, which are written next to a run's file, so that a run that was
             interrupted resumes there. None for no checkpoints.
         blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
-            and tasks name no id; see :mod:`cbo_gym.referee.blind`. None for ordinary play.
+            and tasks name no id; see :mod:`cbo_gym.evaluation.play.seeds`. None for ordinary play.
         skip_published: Folder or file of published results; runs that it has are left out of the grid, with any
             code. None leaves nothing out.
         on_start: Called once with the number of runs in the grid and the number still to play.

@@ -90,18 +90,10 @@ COLUMNS: dict[str, Any] = {
     "recommended_rewards": pl.List(pl.Float64),
 }
 OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
-OF_SLICES = ("slice", "random_reward")
-OF_OBJECTIVES = ("gd_plus", "igd_plus", "rewards", "expected_rewards", "recommended_rewards")
 OPTIONAL_COLUMNS = (
-    "recommended",
-    "context",
-    "context_regret",
-    "choice",
-    "cost",
-    *OF_CONSTRAINTS,
-    *OF_SLICES,
-    *OF_OBJECTIVES,
-)
+    "recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, "slice", "random_reward", "gd_plus",
+    "igd_plus", "rewards", "expected_rewards", "recommended_rewards",
+)  # fmt: skip
 TIMING_COLUMNS = ("act_seconds", "update_seconds", "recommend_seconds")
 # Columns that have a finite number in every round, if the task has them.
 ALWAYS_KNOWN = (
@@ -160,7 +152,7 @@ class Run:
         initial_reward: Best observed reward of an intervention in the initial data; otherwise as ``initial_expected``.
         choices: Names of the target sets or scopes that the column ``choice`` counts from 0.
         isolated: Whether the agent played in a separate process.
-        secret: Secret of a blind run, see :mod:`cbo_gym.referee.blind`; empty otherwise.
+        secret: Secret of a blind run, see :mod:`cbo_gym.evaluation.play.seeds`; empty otherwise.
         unverified: Whether it is of a submission that was not checked, or whose agent could not be played again. Such
             runs are shown apart and never ranked.
         actions, recommendations: Actions and recommendations of a submission, see
