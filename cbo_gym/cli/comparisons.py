@@ -17,14 +17,13 @@ from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import (
     SEE_CSV,
     CsvOption,
-    Format,
     JsonOption,
     hidden_columns,
-    output_format,
     print_csv,
     print_hidden,
     print_json,
     print_table,
+    require_one_format,
     say,
 )
 from cbo_gym.errors import ArgumentError, printable
@@ -117,10 +116,11 @@ def print_leaderboard(
     from cbo_gym.evaluation.report.markdown import write_results
     from cbo_gym.evaluation.store.published import is_published, resolve
 
-    form = output_format(as_json, as_csv)
-    if table is not None and form is not Format.CSV:
+    require_one_format(as_json, as_csv)
+    if table is not None and not as_csv:
         raise ArgumentError("--table says which table --csv prints; give both, or neither")
-    target = out or (folder / "report" if form is Format.TEXT and not is_published(resolve(folder)) else None)
+    for_programs = as_json or as_csv
+    target = out or (None if for_programs or is_published(resolve(folder)) else folder / "report")
     page = None
     with progress_bar() as progress:
         runs = _runs(folder, lambda paths: progress.track(paths, description="runs"))
@@ -139,13 +139,13 @@ def print_leaderboard(
                 on_figure=lambda done, total: progress.update(bar, completed=done, total=total),
                 formats=formats or FORMATS,
             )
-    if form is Format.JSON:
+    if as_json:
         print_json(_document(board))
-    elif form is Format.CSV:
+    elif as_csv:
         sys.stdout.write(csv_of(board.frames[table or BoardTable.overall]))
     else:
         print_board(board)
-    if page is not None and form is Format.TEXT:
+    if page is not None and not for_programs:
         say(f"Report: {page}", whole=True)
 
 
@@ -254,13 +254,13 @@ def compare(
     """
     from cbo_gym.evaluation.comparison import pairwise
 
-    form = output_format(as_json, as_csv)
+    require_one_format(as_json, as_csv)
     result = pairwise.compare(_runs(folder), agent, other, beside=beside or ())
     per_env, overall = result.per_env.to_dicts(), result.overall.to_dicts()
-    if form is Format.JSON:
+    if as_json:
         details = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
         print_json(details | {"per_env": per_env, "overall": overall})
-    elif form is Format.CSV:
+    elif as_csv:
         # Rows over environments have neither an environment nor seeds.
         names = [*result.per_env.columns, *OVERALL_ONLY]
         rows = [*per_env, *({"mode": row["group"], **row} for row in overall)]

@@ -16,14 +16,13 @@ from cbo_gym.cli.completion import env_ids, tags
 from cbo_gym.cli.output import (
     SEE_CSV,
     CsvOption,
-    Format,
     JsonOption,
     flatten,
-    output_format,
     print_csv,
     print_hidden,
     print_json,
     print_table,
+    require_one_format,
     say,
 )
 from cbo_gym.envs.registration import registry_path
@@ -56,11 +55,11 @@ def list_envs(
 
     Example: [b]cbo-gym list --mode hard[/b]
     """
-    form = output_format(as_json, as_csv)
+    require_one_format(as_json, as_csv)
     listed = [_entry_row(entry) for entry in _select_entries(mode, tag, paper)]
-    if form is Format.JSON:
+    if as_json:
         print_json(listed)
-    elif form is Format.CSV:
+    elif as_csv:
         print_csv(LISTED, listed)
     else:
         header = ["id", "mode", "horizon", "optimum", "tags"]
@@ -122,16 +121,16 @@ def show(
     from cbo_gym.envs.making import make_env
     from cbo_gym.envs.oracle import oracle_of
 
-    form = output_format(as_json, as_csv)
+    require_one_format(as_json, as_csv)
     spec = Spec.parse(env_id)
     instance = make_env(spec)
     assert instance.spec is not None
     oracle = oracle_of(instance)
     with Console(stderr=True).status("Looking for the optimum ..."):
         document = _describe_env(spec, oracle, instance.spec.max_episode_steps)
-    if form is Format.JSON:
+    if as_json:
         print_json(document)
-    elif form is Format.CSV:
+    elif as_csv:
         print_csv(["field", "value"], ({"field": path, "value": value} for path, value in flatten(document)))
     else:
         print_table("", ["", ""], _fields(document))
@@ -245,16 +244,16 @@ def optimum(
 
     Example: [b]cbo-gym optimum CBO/Dropwave-Noisy-v0[/b]
     """
-    form = output_format(as_json, as_csv)
+    require_one_format(as_json, as_csv)
     by_id = {entry.id: entry for entry in entries()}
     wanted = names or list(by_id)
     if unknown := [name for name in wanted if name not in by_id]:
         hints = "".join(did_you_mean(name, by_id) for name in unknown)
         raise ArgumentError(f"not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
     optima = _optima([by_id[name] for name in wanted], write)
-    if form is Format.JSON:
+    if as_json:
         print_json(list(optima))
-    elif form is Format.CSV:
+    elif as_csv:
         print_csv(COMPUTED, optima)
     else:
         for best in optima:

@@ -7,7 +7,6 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import Annotated, Any, TypeGuard
 
 import typer
@@ -31,23 +30,14 @@ CsvOption = Annotated[
 SEE_CSV, SEE_JSON = "--csv has them", "--json has them"
 
 
-class Format(StrEnum):
-    """Output format of a command."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
-def output_format(as_json: bool, as_csv: bool) -> Format:
-    """Return the format that the two options select.
+def require_one_format(as_json: bool, as_csv: bool) -> None:
+    """Refuse both options together.
 
     Raises:
         ArgumentError: if both are given.
     """
     if as_json and as_csv:
         raise ArgumentError("give one of --json and --csv, not both")
-    return Format.JSON if as_json else Format.CSV if as_csv else Format.TEXT
 
 
 def say(line: str, style: str = "", *, whole: bool = False) -> None:
