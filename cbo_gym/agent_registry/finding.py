@@ -123,10 +123,7 @@ def create_agent(spec: Spec | str) -> Any:
         raise ArgumentError(f"cannot create {spec.short_label}: {reason}{hints}") from error
     except (Exception, SystemExit) as error:
         # The agent's code must not end this process.
-        message = shorten(message_of(error))
-        raise ArgumentError(
-            f"cannot create {spec.short_label}: {type(error).__name__}: {message}{_origin(error)}"
-        ) from error
+        raise ArgumentError(f"cannot create {spec.short_label}: {_reason(error)}") from error
     return require_agent(agent)
 
 
@@ -145,10 +142,9 @@ def agent_of(source: Any) -> Any:
     try:
         agent = source()
     except (Exception, SystemExit) as error:
-        message = shorten(message_of(error))
         raise ArgumentError(
-            f"cannot make an agent by {name}(): {type(error).__name__}: {message}{_origin(error)}; give an instance "
-            "or a function without parameters that makes the agent"
+            f"cannot make an agent by {name}(): {_reason(error)}; give an instance or a function without parameters "
+            "that makes the agent"
         ) from error
     return require_agent(agent)
 
@@ -245,19 +241,18 @@ def _load(path: str, kind: str) -> Any:
         raise
     except (Exception, SystemExit) as error:
         # A third-party module may raise anything, and must not end this process.
-        message = shorten(message_of(error))
-        reason = f"{type(error).__name__}: {message}{_origin(error)}{_name_clash(module)}{import_hint(error)}"
+        reason = f"{_reason(error)}{_name_clash(module)}{import_hint(error)}"
         raise ArgumentError(f"cannot import {kind} from {path!r}: {reason}") from error
 
 
-def _origin(error: BaseException) -> str:
-    """Return the last line of the user's code in a traceback, ``" (line 3 of /home/me/mine.py)"``, or ``""``."""
+def _reason(error: BaseException) -> str:
+    """Return an error with the last line of the user's code in its traceback, ``(line 3 of /home/me/mine.py)``."""
+    message = f"{type(error).__name__}: {shorten(message_of(error))}"
     if isinstance(error, SyntaxError) and error.filename:
-        return f" (line {error.lineno} of {error.filename})"
-    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen ")]
-    libraries = (__file__, *(get_path(name) for name in ("stdlib", "purelib", "platlib")))
-    user_frames = [frame for frame in frames if not frame.filename.startswith(libraries)]
-    return f" (line {user_frames[-1].lineno} of {user_frames[-1].filename})" if user_frames else ""
+        return f"{message} (line {error.lineno} of {error.filename})"
+    libraries = ("<frozen ", __file__, *(get_path(name) for name in ("stdlib", "purelib", "platlib")))
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
+    return f"{message} (line {frames[-1].lineno} of {frames[-1].filename})" if frames else message
 
 
 def _name_clash(module: str) -> str:

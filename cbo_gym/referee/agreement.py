@@ -19,6 +19,7 @@ multiple test procedure, so that at most :data:`LEVEL` of all stores that honest
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -43,7 +44,7 @@ GroupVerdict = Literal["identical", "agrees", "differs", "too few", "skipped"]
 Group = tuple[str, str, int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Agreement:
     """Outcome of the replays of a group.
 
@@ -99,19 +100,18 @@ def agreements(replays: Iterable[Replay], stored: Sequence[Run]) -> list[Agreeme
         replays: Replays of runs of one or several groups.
         stored: All published runs, including the other runs of these groups.
     """
-    by_group: dict[Group, list[Replay]] = {}
+    by_group: defaultdict[Group, list[Replay]] = defaultdict(list)
     for replay in replays:
-        by_group.setdefault(_group(replay.run), []).append(replay)
-    all_stored = _group_runs(run for run in stored if run.status == "finished")
-    uncorrected = [_before_correction(group, played, all_stored.get(group, [])) for group, played in by_group.items()]
-    tested = {agreement: agreement.p_value for agreement in uncorrected if agreement.p_value is not None}
-    rejected = {agreement: p <= LEVEL for agreement, p in zip(tested, holm(list(tested.values())), strict=True)}
-    counts = {agreement: len(all_stored[_group(agreement.replays[0].run)]) for agreement in tested}
+        by_group[_group(replay.run)].append(replay)
+    of_group = _group_runs(run for run in stored if run.status == "finished")
+    uncorrected = {group: _before_correction(group, played, of_group[group]) for group, played in by_group.items()}
+    p_values = [agreement.p_value for agreement in uncorrected.values() if agreement.p_value is not None]
+    adjusted = iter(holm(p_values))
     return [
-        _with_verdict(agreement, counts[agreement], rejected[agreement], len(tested))
-        if agreement in tested
-        else agreement
-        for agreement in uncorrected
+        agreement
+        if agreement.p_value is None
+        else _with_verdict(agreement, len(of_group[group]), next(adjusted) <= LEVEL, len(p_values))
+        for group, agreement in uncorrected.items()
     ]
 
 
@@ -224,8 +224,8 @@ def _group(run: Run) -> Group:
     return run.agent, without_keywords(run.env, INSTANCE_SEED), run.horizon, run.batch
 
 
-def _group_runs(runs: Iterable[Run]) -> dict[Group, list[Run]]:
-    groups: dict[Group, list[Run]] = {}
+def _group_runs(runs: Iterable[Run]) -> defaultdict[Group, list[Run]]:
+    groups: defaultdict[Group, list[Run]] = defaultdict(list)
     for run in runs:
-        groups.setdefault(_group(run), []).append(run)
+        groups[_group(run)].append(run)
     return groups

@@ -473,11 +473,9 @@ def _statistic(
     name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray, draws: np.ndarray
 ) -> dict[str, float | None]:
     low, high = aggregate.interval(statistic(values, draws))
-    return _value_with_ends(name, float(statistic(values, sample.equal)), float(low), float(high), sample.has_interval)
-
-
-def _value_with_ends(name: str, value: float, low: float, high: float, known: bool) -> dict[str, float | None]:
-    return {name: value, f"{name}_low": low if known else None, f"{name}_high": high if known else None}
+    return aggregate.with_ends(
+        name, float(statistic(values, sample.equal)), float(low), float(high), sample.has_interval
+    )
 
 
 def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.DataFrame:
@@ -518,5 +516,5 @@ def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
             (other, agent, (1 - value, 1 - high, 1 - low)),
         ):
             labels = {"group": group, "agent": first, "other": second, "envs": len(shared)}
-            rows.append(labels | _value_with_ends("probability", *numbers, known))
+            rows.append(labels | aggregate.with_ends("probability", *numbers, known))
     return pl.DataFrame(rows, schema=IMPROVEMENT_SCHEMA)

@@ -19,7 +19,7 @@ import polars as pl
 from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import ArgumentError, nearby
 from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
-from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width
+from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width, with_ends
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest, without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
@@ -205,12 +205,7 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
 
 
 def _with_interval(mean: float, half: float) -> dict[str, float | None]:
-    known = not np.isnan(half)
-    return {
-        "difference": mean,
-        "difference_low": mean - half if known else None,
-        "difference_high": mean + half if known else None,
-    }
+    return with_ends("difference", mean, mean - half, mean + half, known=not np.isnan(half))
 
 
 def _signs(values: np.ndarray) -> dict[str, int]:

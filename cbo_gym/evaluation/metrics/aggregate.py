@@ -3,7 +3,7 @@
 After Agarwal, Schwarzer, Castro, Courville & Bellemare (2021), Deep Reinforcement Learning at the Edge of the
 Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN if there is no run, so that
 environments may differ in their number of runs. A statistic also takes *weights* of the same shape:
-:func:`equal_weights` gives its value, and :func:`bootstrap_weights` stacks the weights of many resamples, of which
+:func:`equal_weights` gives its value, and :func:`bootstrap` stacks those of many resamples, of which
 :func:`interval` takes the quantiles. Every environment has the same weight, independent of its number of runs.
 """
 
@@ -77,11 +77,6 @@ def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
     for row, present in enumerate(~np.isnan(scores)):
         counts[row][:, present] = rng.multinomial(drawn[row], np.full(runs[row], 1 / runs[row]), size=draws)
     return Resamples(counts, drawn)
-
-
-def bootstrap_weights(scores: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Return the weights of :func:`bootstrap`, shape ``(draws, envs, seeds)``."""
-    return bootstrap(scores, draws, rng).weights()
 
 
 def mean(scores: Array, weights: Array) -> Array:
@@ -174,6 +169,11 @@ def interval(statistics: Array) -> tuple[Array, Array]:
     tail = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(statistics, [tail, 100 - tail], axis=0)
     return low, high
+
+
+def with_ends(name: str, value: float, low: float, high: float, known: bool) -> dict[str, float | None]:
+    """Return the columns of a value and of the ends of its interval, which are null if it is not known."""
+    return {name: value, f"{name}_low": low if known else None, f"{name}_high": high if known else None}
 
 
 def half_width(values: Array, axis: int = 0) -> Array:

@@ -125,24 +125,12 @@ def _rounds_to_goal(finished: FinishedRuns) -> Array | None:
     return first_rounds(finished.score(finished.of("optimum")[:, None] - finished.curve("best_so_far_regret")) >= GOAL)
 
 
-def _feasible_share(finished: FinishedRuns) -> Array | None:
-    return finished.curve("feasible").mean(axis=-1) if "feasible" in finished.columns else None
-
-
-def _total_cost(finished: FinishedRuns) -> Array | None:
-    return np.array([pl.Series(row).sum() for row in finished.curve("cost")]) if "cost" in finished.columns else None
-
-
 def _gap(name: str, finished: FinishedRuns) -> Array:
     return finished.gaps[name]
 
 
-def _mean(name: str, finished: FinishedRuns) -> Array:
-    return np.array([pl.Series(row).mean() for row in finished.curve(name)])
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+def _of_rounds(name: str, statistic: Callable[[pl.Series], Any], finished: FinishedRuns) -> Array | None:
+    return np.array([statistic(pl.Series(row)) for row in finished.curve(name)]) if name in finished.columns else None
 
 
 #: Metrics by the names of their columns, in their order.
@@ -158,19 +146,28 @@ METRICS: dict[str, Metric] = {
         f"rounds to score {GOAL:g}", "best so far", _rounds_to_goal, unit="rounds", shown="where any", censored=True,
         expendable=7,
     ),
-    "total_cost": Metric("total cost", "task", _total_cost, shown="where any"),
-    "feasible_share": Metric("feasible actions", "play", _feasible_share, max, shown="where any"),
+    "total_cost": Metric("total cost", "task", partial(_of_rounds, "cost", pl.Series.sum), shown="where any"),
+    "feasible_share": Metric(
+        "feasible actions", "play", partial(_of_rounds, "feasible", pl.Series.mean), max, shown="where any"
+    ),
     "gd_plus": Metric("GD+", "recommendation", shown="where any"),
     "igd_plus": Metric("IGD+", "recommendation", shown="where any"),
     **{
-        name: Metric(_words(name), "best so far", partial(_gap, name), max, shown="never", over_envs="interval")
+        name: Metric(
+            name.replace("_", " "), "best so far", partial(_gap, name), max, shown="never", over_envs="interval"
+        )
         for name in GAPS
     },
     "run_seconds": Metric(
         "seconds a run", "agent", lambda runs: runs.of("reset_seconds") + runs.seconds * runs.runs[0].horizon, unit="s",
         shown="never", over_envs="mean",
     ),
-    **{name: Metric(_words(name), "agent", partial(_mean, name), unit="s", shown="never") for name in TIMING_COLUMNS},
+    **{
+        name: Metric(
+            name.replace("_", " "), "agent", partial(_of_rounds, name, pl.Series.mean), unit="s", shown="never"
+        )
+        for name in TIMING_COLUMNS
+    },
 }  # fmt: skip
 
 

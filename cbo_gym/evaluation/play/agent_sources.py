@@ -16,7 +16,6 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, short_repr
 from cbo_gym.evaluation.play.players import describe_isolated
-from cbo_gym.evaluation.runs.revisions import modules_of, stamps_of
+from cbo_gym.evaluation.runs.revisions import import_spec, modules_of, stamps_of
 from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
 
 
@@ -85,22 +84,15 @@ def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
 def import_path(source: Any) -> str | None:
     """Return the name by which other processes find a class or a function; ``None`` for anything else."""
     module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", None)
-    if not module or not name or module == "__main__" or not _is_in_file(module):
+    if not module or not name or module == "__main__":
+        return None
+    if (spec := import_spec(module)) is None or not spec.has_location:
         return None
     value: Any = sys.modules.get(module)
     for attribute in name.split("."):
         value = getattr(value, attribute, None)
     path = f"{module}:{name}"
     return next((short for short, long in zoo().items() if long == path), path) if value is source else None
-
-
-def _is_in_file(module: str) -> bool:
-    try:
-        spec = find_spec(module)
-    # A module created in memory.
-    except (ValueError, ImportError):
-        return False
-    return spec is not None and spec.has_location
 
 
 def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> tuple[Spec, Player]:

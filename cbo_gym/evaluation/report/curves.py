@@ -64,7 +64,7 @@ class Curve:
 def curve(values: Array, floor: float = -np.inf, x: Array | None = None) -> Curve:
     """Compute the mean and its interval in every round, or at other values of x.
 
-    The interval is a percentile bootstrap of the seeds, see :func:`aggregate.bootstrap_weights`.
+    The interval is a percentile bootstrap of the seeds, see :func:`aggregate.bootstrap`.
 
     Args:
         values: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
@@ -85,7 +85,7 @@ def curve(values: Array, floor: float = -np.inf, x: Array | None = None) -> Curv
 @cache
 def _bootstrap(seeds: int) -> Array:
     """Return weights of resamples, shape ``(draws, seeds)``; the same each time, so that figures agree."""
-    return aggregate.bootstrap_weights(np.zeros((1, seeds)), DRAWS, np.random.default_rng(0))[:, 0]
+    return aggregate.bootstrap(np.zeros((1, seeds)), DRAWS, np.random.default_rng(0)).weights()[:, 0]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import hashlib
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
+from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -152,11 +153,10 @@ def is_current(run: Run) -> bool:
 
 
 def _stamp_now(name: str) -> str | None:
-    # For a dotted name, find_spec would import the parent.
-    is_module = name.isidentifier() and find_spec(name) is not None
-    return (
-        _stamp_of(name) if is_of_package(name) or is_module or (is_yaml_file(name) and Path(name).is_file()) else None
-    )
+    # For a dotted name, the parent would be imported.
+    is_module = name.isidentifier() and import_spec(name) is not None
+    known = is_of_package(name) or is_module or (is_yaml_file(name) and Path(name).is_file())
+    return _stamp_of(name) if known else None
 
 
 def _stamp_of(name: str) -> str:
@@ -178,15 +178,11 @@ def _hash_of_module(module: str) -> str:
 
 def _files(module: str) -> dict[str, Path]:
     """Return source files of a package or a module, by the names under which they are hashed."""
-    try:
-        spec = find_spec(module)
-    # A script, or a module created in memory, which no finder knows.
-    except ValueError:
+    spec = import_spec(module)
+    if spec is None:
         # Standard input has no file.
         path = Path(getattr(sys.modules.get(module), "__file__", None) or "")
         return {module: path} if path.is_file() else {}
-    if spec is None:
-        return {}
     if not spec.submodule_search_locations:
         return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
     folders = [Path(folder) for folder in spec.submodule_search_locations]
@@ -231,9 +227,14 @@ def _lists(distribution: Distribution, module: str) -> bool:
 @cache
 def _folders(module: str) -> frozenset[Path]:
     """Return the folders from which a top-level module is imported; none for a script."""
-    try:
-        spec = find_spec(module)
-    except ValueError:
-        return frozenset()
+    spec = import_spec(module)
     origins = [] if spec is None else spec.submodule_search_locations or [spec.origin or ""]
     return frozenset(Path(origin).parent for origin in origins)
+
+
+def import_spec(module: str) -> ModuleSpec | None:
+    """Return where a module is imported from; None for a script, or a module made in memory, which no finder knows."""
+    try:
+        return find_spec(module)
+    except (ImportError, ValueError):
+        return None
