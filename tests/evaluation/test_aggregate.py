@@ -3,7 +3,6 @@ import pytest
 
 from cbo_gym.evaluation.metrics.aggregate import (
     bootstrap,
-    bootstrap_weights,
     equal_weights,
     interquartile_mean,
     interval,
@@ -68,7 +67,7 @@ def test_probability_of_improvement_by_hand():
 
 def test_draws_are_resamples_of_every_environment(rng):
     scores = np.array([[0.1, NAN, 0.3, 0.5], [NAN, 0.2, 0.7, NAN]])
-    draws = bootstrap_weights(scores, 5000, rng)
+    draws = bootstrap(scores, 5000, rng).weights()
     assert draws.shape == (5000, 2, 4)
     assert not draws[:, np.isnan(scores)].any()
     np.testing.assert_allclose(draws.sum(axis=2), 0.5)  # strata keep their weight
@@ -77,7 +76,7 @@ def test_draws_are_resamples_of_every_environment(rng):
     # of 2 draws among 3 runs: a binomial number of copies
     assert copies[:, 0, 0].mean() == pytest.approx(2 / 3, abs=5 * np.sqrt(4 / 9 / 5000))
     assert copies[:, 0, 0].var() == pytest.approx(4 / 9, rel=0.1)
-    np.testing.assert_array_equal(bootstrap_weights(np.array([[NAN, 0.3]]), 3, rng), [[[0, 1]]] * 3)
+    np.testing.assert_array_equal(bootstrap(np.array([[NAN, 0.3]]), 3, rng).weights(), [[[0, 1]]] * 3)
 
 
 @pytest.mark.parametrize("seeds", [(5, 4), (1, 6), (300, 2)])
@@ -94,7 +93,7 @@ def test_counted_wins_are_the_weighted_ones(rng, seeds):
 
 def test_statistics_of_draws_are_those_of_the_resampled_scores(rng):
     scores, others = rng.normal(size=(3, 5)), rng.normal(size=(3, 4))
-    draws, other_draws = bootstrap_weights(scores, 20, rng), bootstrap_weights(others, 20, rng)
+    draws, other_draws = bootstrap(scores, 20, rng).weights(), bootstrap(others, 20, rng).weights()
     thresholds = np.array([-0.5, 0.5])
 
     def resampled(values, weights):
@@ -112,6 +111,6 @@ def test_statistics_of_draws_are_those_of_the_resampled_scores(rng):
 
 def test_the_interval_of_a_mean_has_the_width_that_theory_gives(rng):
     scores = rng.normal(size=(10, 5))
-    low, high = interval(mean(scores, bootstrap_weights(scores, 4000, rng)))
+    low, high = interval(mean(scores, bootstrap(scores, 4000, rng).weights()))
     error = np.sqrt((scores.var(axis=1, ddof=1) / 5).sum()) / 10
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.06)

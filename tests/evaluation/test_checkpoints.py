@@ -106,6 +106,7 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
         ("GP-UCB", ENV, 2),
         ("Random", "CBO/PSAContextual2-v0", 1),
         ("Random", "CBO/DCBOStat-v0", 1),
+        ("Random", "CBO/MOCBO3-v0", 1),
     ],
 )
 @pytest.mark.usefixtures("coarse_search")

@@ -12,7 +12,7 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_run
 from cbo_gym.evaluation.metrics.gap import GAPS, gap, gap_over_time, gaps_of, path_aware_gap
-from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.report.contents import report_of
 from cbo_gym.evaluation.report.tables import gap_tables
 from cbo_gym.evaluation.runs.results import save_run
 
@@ -95,7 +95,7 @@ def test_both_versions_of_one_run(played):
     assert found["gap_50"] is found["survey_gap_100"] is None
 
 
-def test_columns_tables_and_report(played, tmp_path):
+def test_columns_tables_and_report(played):
     runs = [replace(played, agent=agent, seed=seed) for agent in "AB" for seed in range(5)]
     long = replace(played, agent="A", seed=5, initial_expected=None, initial_reward=None)
     board = leaderboard(runs)
@@ -115,6 +115,5 @@ def test_columns_tables_and_report(played, tmp_path):
     header, rows = shown.header, shown.lines
     assert header == ["agent", "GAP at 20", "PA-GAP at 20"]
     assert [row[0] for row in rows] == ["A", "B"]
-    page = write_report(board, tmp_path, formats=()).read_text(encoding="utf-8")
-    assert page.partition('<section id="gap"')[2].partition("</section>")[0].count("<table") == 4
+    assert [(section.file, len(section.tables)) for section in report_of(board).special] == [("gap", 4)]
     assert gap_tables(leaderboard([replace(played, env="CBO/ToyGraph-v0")])) == {}, "of another suite"

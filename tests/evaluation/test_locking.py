@@ -1,9 +1,8 @@
 """Several processes that write to one folder: none waits for the dead, and nothing that was written is lost."""
 
 import multiprocessing
-import os
-import signal
-import time
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,29 +20,23 @@ SPAWN = multiprocessing.get_context("spawn")
 PROCESSES, RACES, RUNS = 8, 50, 10
 
 
-def hold(folder, has_it):
-    with lock_folder(folder):
-        has_it.set()
-        time.sleep(600)
+HOLD = "import filelock, sys, time; filelock.FileLock(sys.argv[1]).acquire(); print(flush=True); time.sleep(600)"
 
 
 def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(tmp_path, monkeypatch):
-    has_it = SPAWN.Event()
-    holder = SPAWN.Process(target=hold, args=(tmp_path, has_it))
-    holder.start()
-    assert has_it.wait(60)
     for name, seconds in (("WARN_SECONDS", 0.1), ("TIMEOUT_SECONDS", 0.3)):
         monkeypatch.setattr(f"cbo_gym.evaluation.runs.locking.{name}", seconds)
     save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1, "soft", "failed"))
-    assert run_files(tmp_path) == [tmp_path / "run.parquet"]
-    with (
-        pytest.warns(WaitingWarning, match=rf"waiting for .* {tmp_path}, for at most 0\.3 seconds"),
-        pytest.raises(OperationError, match=r"has been writing to .* for 0\.3 seconds; .* end it if it hangs"),
-        lock_folder(tmp_path),
-    ):
-        pytest.fail("two have the lock")
-    os.kill(holder.pid, signal.SIGKILL)
-    holder.join()
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / LOCK], stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        assert run_files(tmp_path) == [tmp_path / "run.parquet"]
+        with (
+            pytest.warns(WaitingWarning, match=rf"waiting for .* {tmp_path}, for at most 0\.3 seconds"),
+            pytest.raises(OperationError, match=r"has been writing to .* for 0\.3 seconds; .* end it if it hangs"),
+            lock_folder(tmp_path),
+        ):
+            pytest.fail("two have the lock")
+        holder.kill()
     assert (tmp_path / LOCK).exists()
     with lock_folder(tmp_path), lock_folder(tmp_path):
         assert (tmp_path / LOCK).exists()

@@ -99,11 +99,14 @@ def test_awkward_labels_survive_in_every_format(awkward):
     assert "<b>A" in shown.get()
 
 
-def test_latex_and_markdown_show_labels_letter_by_letter():
+def test_latex_and_markdown_show_labels_letter_by_letter_and_long_tables_break_over_pages():
     assert escape_latex("a_b & 5 % $x$ <\\>\n[") == (
         r"a\_b \& 5 \% \$x\$ \textless{}\textbackslash{}\textgreater{}\textbackslash{}n{[}"
     )
     assert escape("noise_std=1 _a_ *b* <c> $d$ |") == r"noise_std=1 \_a\_ \*b\* \<c> \$d\$ \|"
+    short, long = (table_of(["environment", "A"], [["CBO/E-v0", "0.5"]] * rows) for rows in (40, 41))
+    assert r"\begin{longtable}{lr}" in latex([("Scores", long)])
+    assert "longtable}{" not in latex([("Scores", short)])
 
 
 def test_the_best_values_are_bold_and_missing_seeds_are_shown(tmp_path):
@@ -115,12 +118,6 @@ def test_the_best_values_are_bold_and_missing_seeds_are_shown(tmp_path):
     overall = (tmp_path / "overall.md").read_text()
     assert "| A | 2 of 2 | 6 | **0.900** |" in overall
     assert "| B | 2 of 2 | 5-6 of 6 | -0.100 |" in overall
-
-
-def test_long_tables_break_over_pages():
-    short, long = (table_of(["environment", "A"], [["CBO/E-v0", "0.5"]] * rows) for rows in (40, 41))
-    assert r"\begin{longtable}{lr}" in latex([("Scores", long)])
-    assert "longtable}{" not in latex([("Scores", short)])
 
 
 def test_charts_hold_the_numbers_of_the_figures(tmp_path):

@@ -1,20 +1,15 @@
 """Runs with several objectives: sweeps, published results, replays, leaderboards and reports."""
 
-from contextlib import closing
-
 import numpy as np
 import pytest
 
 from cbo_gym import evaluate, leaderboard
-from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation import load_published, load_runs, publish
 from cbo_gym.evaluation.play.sweep import plan, run_job
-from cbo_gym.evaluation.report.page import write_report
+from cbo_gym.evaluation.report.contents import report_of
 from cbo_gym.evaluation.runs.recorded import recorded_actions, with_actions
-from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
-from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.replay import replays
-from tests.support.runs import kept
+from tests.support.runs import kept, rounds_alike
 
 PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 
@@ -27,15 +22,15 @@ def folder(tmp_path_factory):
     return kept(folder, runs)
 
 
-def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(folder, tmp_path):
+def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(folder):
     board = leaderboard(load_runs(folder))
     table = board.table.filter(board.table["agent"] == "Random")
     assert (table["simple_regret"] > 0).all()
     assert np.isfinite(table["igd_plus"].to_numpy()).all()
     assert (table["gd_plus"] >= 0).all()
-    page = write_report(board, tmp_path, formats=()).read_text(encoding="utf-8")
-    assert "IGD+" in page
-    assert page.count('<figure class="front"') == 2
+    for section in report_of(board).envs:
+        assert "IGD+" in section.tables["means"].header
+        assert section.figures["front"].draw().axes
 
 
 def test_published_runs_are_replayed(folder):
@@ -53,27 +48,4 @@ def test_recorded_actions_are_replayed():
     run = evaluate("Random", SURFACE, 100, horizon=8)
     assert len({len(one) for one in run.table["recommended"]}) > 1
     again = evaluate(recorded_actions(with_actions(run)), SURFACE, 100, horizon=8, label="Random")
-    names = [name for name in run.table.columns if name not in TIMING_COLUMNS]
-    assert all(run.table[name].equals(again.table[name], null_equal=True) for name in names)
-
-
-def test_an_agent_in_a_process_of_its_own_plays_the_same():
-    with closing(IsolatedAgent(Spec.parse("Random"))) as agent:
-        there = evaluate(agent, PAID, 100, label="Random", horizon=3)
-    here = evaluate("Random", PAID, 100, horizon=3)
-    assert there.table.drop(TIMING_COLUMNS).equals(here.table.drop(TIMING_COLUMNS), null_equal=True)
-
-
-def test_a_run_goes_on_from_its_checkpoint(tmp_path):
-    whole = evaluate("Random", SURFACE, 101, horizon=6)
-
-    def stop(played):
-        if played.round == 4:
-            raise KeyboardInterrupt
-
-    path = tmp_path / "checkpoint"
-    with pytest.raises(KeyboardInterrupt):
-        evaluate("Random", SURFACE, 101, horizon=6, checkpoint=path, checkpoint_every=2, callbacks=[stop])
-    assert path.exists()
-    went_on = evaluate("Random", SURFACE, 101, horizon=6, checkpoint=path, checkpoint_every=2)
-    assert went_on.table.drop(TIMING_COLUMNS).equals(whole.table.drop(TIMING_COLUMNS), null_equal=True)
+    assert rounds_alike(run, again)

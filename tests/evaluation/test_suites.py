@@ -3,11 +3,11 @@
 import pytest
 import yaml
 
-from cbo_gym import sweep
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_runs, suites
 from cbo_gym.evaluation.metrics.registry import METRICS
+from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.suites import Metric, Suite, SuiteError, load, load_all
 from tests.support.cli import invoke
 
@@ -93,11 +93,13 @@ def test_files_that_are_none(tmp_path, string):
 
 
 def test_a_sweep_of_a_suite(tmp_path):
-    count = sweep([AGENT], Suite(**GOOD), None, tmp_path, n_jobs=1)
-    assert count["finished"] == 4
-    assert sweep([AGENT], Suite(**GOOD), [0], tmp_path, n_jobs=1)["resumed"] == 2
+    jobs = plan(AGENT, Suite(**GOOD), None, tmp_path)
+    assert [(str(job.cell.env), job.cell.seed, job.cell.horizon) for job in jobs] == [
+        (env, seed, 2) for env in ("CBO/Rosenbrock-v0(dim=3)", "CBO/Dropwave-v0") for seed in range(2)
+    ]
+    assert len(plan(AGENT, Suite(**GOOD), [0], tmp_path)) == 2
     with pytest.raises(ArgumentError, match="only a suite has default seeds"):
-        sweep([AGENT], ["CBO/Dropwave-v0"], None, tmp_path)
+        plan(AGENT, "CBO/Dropwave-v0", None, tmp_path)
 
 
 def test_on_the_command_line(tmp_path, monkeypatch):
