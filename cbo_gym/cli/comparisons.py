@@ -278,8 +278,7 @@ def _print_comparison(result: Comparison) -> None:
     from cbo_gym.evaluation.report.tables import with_interval
 
     def cells(row: dict[str, Any]) -> list[str]:
-        difference = with_interval(row["difference"], row["difference_low"], row["difference_high"])
-        return [str(difference), *(str(row[name]) for name in ("wins", "ties", "losses"))]
+        return [str(with_interval(row, "difference")), *(str(row[name]) for name in ("wins", "ties", "losses"))]
 
     columns = ["difference", "wins", "ties", "losses"]
     hidden: list[str] = []

@@ -193,7 +193,7 @@ def test_claims_are_judged_and_open_ones_named():
     assert "The paper's claims: 1 <span" in top
     assert "Claims of ours: 2 <span" in top
     few_runs = [run for run in runs if run.seed < FIRST + 4]
-    few = paper_page.paper_pages(paper, {"mcbo2023": few_runs}, Links())[paper.page]
+    few = paper_page.paper_pages(short, {"mcbo2023": few_runs}, Links())[paper.page]
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)
     assert "which are for publication alone: no default was chosen on them" in top
     lax = load("mcbo2023").model_copy(update={"verdict_seeds": "any"})
@@ -318,7 +318,7 @@ def test_what_was_chosen_is_drawn_where_there_is_a_choice():
     assert shares.shape == (len(run.choices), 6)
     np.testing.assert_allclose(shares.sum(axis=0), 1.0)
     assert shares[run.table["choice"][0], 0] == 1.0
-    one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=6)
+    one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=2)
     exhibit = paper_contents.Exhibit(**fields, agents=["CoBO"], with_choices=True)
     assert paper_page.CHOSEN not in paper_page.pictures(exhibit, [one_choice])
 

@@ -88,7 +88,7 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], links: Links, with_envs: bo
             links.agent(row["agent"]),
             *([f"{row['envs']} of {row['of']}"] if with_envs else []),
             " to ".join(dict.fromkeys([str(row["fewest_seeds"]), str(row["most_seeds"])])),
-            *(escape(str(with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]))) for name in names),
+            *(escape(str(with_interval(row, name))) for name in names),
             f"{row['seconds']:.2g}",
         ]
         for row in rows

@@ -215,7 +215,7 @@ def _samples(runs: pl.DataFrame, value: pl.Expr) -> list[np.ndarray]:
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    return str(with_interval(row["difference"], row["difference_low"], row["difference_high"]))
+    return str(with_interval(row, "difference"))
 
 
 def answers_table(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Literal, get_args
 
 from cbo_gym._util.arguments import require_word, whole_number
@@ -242,12 +242,8 @@ def _on_this_machine(
     jobs: Sequence[Job], processes: int, limits: Limits, callbacks: Sequence[Callback]
 ) -> Generator[tuple[Job, Run]]:
     """Yield jobs with their runs in the order of ending."""
-    workers = [Worker(limits) for _ in range(min(processes, len(jobs)))]
-    idle: SimpleQueue[Worker] = SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-
-    calling = Lock()
+    workers: list[Worker] = []
+    thread, calling = local(), Lock()
     # Number of rounds per run that callbacks need.
     times = max((callback.times if isinstance(callback, Sampled) else ALL_ROUNDS for callback in callbacks), default=0)
 
@@ -258,15 +254,15 @@ def _on_this_machine(
                 # replace() copies the arrays.
                 callback(replace(played))
 
+    def start() -> None:
+        thread.worker = Worker(limits)
+        workers.append(thread.worker)
+
     def play(job: Job) -> tuple[Job, Run]:
-        worker = idle.get()
-        try:
-            return job, _outcome(worker, job, times, lambda played: call_back(PlayedRound(**played)))
-        finally:
-            idle.put(worker)
+        return job, _outcome(thread.worker, job, times, lambda played: call_back(PlayedRound(**played)))
 
     # Each thread waits for a process; this thread receives Ctrl-C.
-    pool = ThreadPoolExecutor(max(1, len(workers)))
+    pool = ThreadPoolExecutor(processes, initializer=start)
     ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
     local_jobs = [job for job in jobs if _plays_here(job)]
     try:

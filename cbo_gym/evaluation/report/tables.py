@@ -178,19 +178,20 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
     if value is None:
         return Cell(MISSING if reached is None else f"{reached} of {row['seeds']} seeds")
     if f"{name}_low" in row:
-        return with_interval(value, row[f"{name}_low"], row[f"{name}_high"])
+        return with_interval(row, name)
     # Times differ by the machine more than by the agent, so their interval is not shown.
     if f"{name}_half" in row and name != "seconds":
         return number(value, row[f"{name}_half"])
     return Cell(f"{value:.3g}", value=value)
 
 
-def with_interval(value: float | None, low: float | None, high: float | None, decimals: int = 3) -> Cell:
-    """Return ``0.612 [0.553, 0.681]``; the value alone if the interval is unknown or has no width at these decimals."""
+def with_interval(row: Mapping[str, Any], name: str, decimals: int = 3) -> Cell:
+    """Format a column of a row: ``0.612 [0.553, 0.681]``; without an unknown interval, or one without width."""
+    value = row[name]
     if value is None:
         return Cell(MISSING)
     formatted = f"{value:.{decimals}f}"
-    ends = [f"{end:.{decimals}f}" for end in (low, high) if end is not None]
+    ends = [f"{end:.{decimals}f}" for end in (row[f"{name}_low"], row[f"{name}_high"]) if end is not None]
     return Cell(formatted, f"[{', '.join(ends)}]" if len(ends) == 2 and {formatted} != set(ends) else "", value)
 
 
@@ -262,10 +263,7 @@ def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Tabl
     """
     rows = known_improvement(board, group)
     cells = {
-        (row["agent"], row["other"]): with_interval(
-            row["probability"], row["probability_low"], row["probability_high"], decimals
-        )
-        for row in rows.iter_rows(named=True)
+        (row["agent"], row["other"]): with_interval(row, "probability", decimals) for row in rows.iter_rows(named=True)
     }
     ranked = board.overall.filter(pl.col("group") == group)["agent"]
     agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
