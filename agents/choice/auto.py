@@ -6,18 +6,15 @@ with its evidence, are in :mod:`cbo_gym.agents.choice.rules`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cbo_gym._util.arguments import require_positive
-from cbo_gym.agent import Agent, LeaveOneOut
+from cbo_gym.agent import Agent
 from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.agents.choice.rules import Rule, ranking, seconds_of
+from cbo_gym.agents.choice.rules import ranking, seconds_of
 from cbo_gym.errors import UnsupportedModeError, naming_the_extra
-from cbo_gym.task import Action, Info, Mode, Observation, Task
+from cbo_gym.task import Action, Mode, Observation, Task
 
 
 class Choice(NamedTuple):
@@ -30,6 +27,22 @@ class Choice(NamedTuple):
 
     agent: str
     why: str
+
+
+# Attributes that Auto shares with its player.
+SHARED = (
+    *("task", "rng", "history", "learns_mechanisms"),
+    *("takes_missing", "takes_partial", "takes_precision", "takes_limits"),
+)
+
+
+def _of_player(name: str) -> Any:
+    """Return a method of Auto that calls the method ``name`` of its player."""
+
+    def method(self: Auto, *arguments: Any, **keywords: Any) -> Any:
+        return getattr(self.player, name)(*arguments, **keywords)
+
+    return method
 
 
 class Auto(Agent):
@@ -73,67 +86,34 @@ class Auto(Agent):
             if self.seconds is not None and takes > self.seconds:
                 refused.append(f"{rule.agent} may take {takes:g} s a round")
                 continue
-            self.player, self.chosen = make_default(rule.agent), Choice(rule.agent, sentence(rule, refused))
+            why = "; ".join([f"{rule.agent} plays, since {rule.reason}", *dict.fromkeys(refused)]) + "."
+            self.player, self.chosen = make_default(rule.agent), Choice(rule.agent, why)
             try:
                 self.player.reset(task, seed)
                 break
             except UnsupportedModeError as error:
                 refused.append(f"{rule.agent} refuses ({error})")
-        self._share()
-
-    def act(self, observation: Observation) -> Action:
-        return self.player.act(observation)
+        for name in SHARED:
+            setattr(self, name, getattr(self.player, name))
 
     def act_given_pending(
         self, observation: Observation, pending: Any, count: int = 1, contexts: Any = None, measured: Any = None
     ) -> list[Action]:
         return self.player.act_given_pending(observation, pending, count, contexts, measured)
 
-    def set_context(self, context: np.ndarray) -> None:
-        self.player.set_context(context)
-
-    def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, Any]:
-        return self.player.fantasize(action, measured)
-
-    def expected_nodes(self, action: Action) -> Mapping[str, float]:
-        return self.player.expected_nodes(action)
-
-    def expected_nodes_given(self, action: Action, measured: Mapping[str, float]) -> Mapping[str, float]:
-        return self.player.expected_nodes_given(action, measured)
-
-    def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        return self.player.reward_posterior(actions)
-
-    def sample_outcomes(
-        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
-    ) -> Mapping[str, np.ndarray] | None:
-        return self.player.sample_outcomes(actions, count, seed, noise=noise)
-
-    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return self.player.leave_one_out()
-
-    def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
-        self.player.update(action, observation, reward, info)
-        self._share()
-
-    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
-        self.player.update_partial(action, observation, info)
-
-    def recommend(self) -> Action:
-        return self.player.recommend()
-
-    def estimated_rewards(self) -> np.ndarray:
-        return self.player.estimated_rewards()
-
-    def estimated_violations(self) -> np.ndarray:
-        return self.player.estimated_violations()
-
-    def _share(self) -> None:
-        """Share the player's task, generator and rounds."""
-        self.task, self.rng, self.history = self.player.task, self.player.rng, self.player.history
-        self.takes_missing, self.takes_partial = self.player.takes_missing, self.player.takes_partial
-        self.takes_precision, self.takes_limits = self.player.takes_precision, self.player.takes_limits
-        self.learns_mechanisms = self.player.learns_mechanisms
+    act = _of_player("act")
+    set_context = _of_player("set_context")
+    fantasize = _of_player("fantasize")
+    expected_nodes = _of_player("expected_nodes")
+    expected_nodes_given = _of_player("expected_nodes_given")
+    reward_posterior = _of_player("reward_posterior")
+    sample_outcomes = _of_player("sample_outcomes")
+    leave_one_out = _of_player("leave_one_out")
+    update = _of_player("update")
+    update_partial = _of_player("update_partial")
+    recommend = _of_player("recommend")
+    estimated_rewards = _of_player("estimated_rewards")
+    estimated_violations = _of_player("estimated_violations")
 
 
 def make_default(name: str) -> Agent:
@@ -146,8 +126,3 @@ def make_default(name: str) -> Agent:
     with naming_the_extra(f"the agent {name}, which Auto chose,"):
         agent: Agent = getattr(import_module(module), class_name)()
     return agent
-
-
-def sentence(rule: Rule, refused: list[str]) -> str:
-    """Say why an agent plays, and why earlier ones do not."""
-    return "; ".join([f"{rule.agent} plays, since {rule.reason}", *dict.fromkeys(refused)]) + "."
