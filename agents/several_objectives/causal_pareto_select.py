@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.fronts import hypervolume, non_dominated, search_pareto_set
@@ -32,14 +33,18 @@ GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120
 class _Local:
     """One target set: the columns of its values among the inputs, its GPs, and the worst of its first rewards."""
 
-    members: tuple[int, ...]
-    surrogates: list[GaussianProcess]
-    worst: np.ndarray | None = None
+    members: list[int]
+    surrogates: dict[str, GaussianProcess]
+    worst: np.ndarray | float = np.inf
+
+    def points(self, inputs: Tensor) -> Tensor:
+        """Return the GPs' inputs from features ``... x d``: the set's values, or a constant if it is empty."""
+        return inputs[..., self.members] if self.members else torch.zeros_like(inputs[..., :1])
 
     @property
-    def count(self) -> int:
-        """Number of rounds in which the set was played."""
-        return len(self.surrogates[0].inputs)
+    def played(self) -> Tensor:
+        """The GPs' inputs of the rounds in which the set was played."""
+        return next(iter(self.surrogates.values())).inputs
 
 
 class CausalParetoSelect(SeveralObjectivesAgent):
@@ -61,7 +66,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._planned: list[torch.Tensor] = []
+        self._planned: list[Tensor] = []
         if isinstance(self.task, HardTask):
             self.sets = sets_worth_setting(self.task)
             names = list(self.task.manipulable)
@@ -71,54 +76,48 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         self.features = features_of(self.task, self.sets if isinstance(self.task, HardTask) else None)
         self._names = names
         noise = {name: 0.0 if is_noiseless(self.task, name) else None for name in self.observed}
-        self._locals = [
-            _Local(
-                tuple(column for column, name in enumerate(names) if name in target),
-                [GaussianProcess(name, max(1, len(target)), noise_std=std) for name, std in noise.items()],
+        self._locals = {
+            target: _Local(
+                [column for column, name in enumerate(names) if name in target],
+                {name: GaussianProcess(name, max(1, len(target)), noise_std=std) for name, std in noise.items()},
             )
             for target in self.sets
-        ]
+        }
 
     def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
         super().update(action, observation, reward, info)
-        inputs = self.features.of_actions([action])[0]
-        index = self._index_of(inputs)
-        if index is None:
+        if (local := self._local_of(action)) is None:
             return
-        local = self._locals[index]
-        for surrogate, value in zip(local.surrogates, self.objective_values(observation).values(), strict=True):
-            surrogate.add(inputs[list(local.members)] if local.members else inputs.new_zeros(1), value)
-        if local.count <= FIRST:
-            local.worst = np.minimum(local.worst if local.worst is not None else np.inf, reward)
+        points = local.points(self.features.of_actions([action]))
+        for name, value in self.objective_values(observation).items():
+            local.surrogates[name].add(points, value)
+        if len(local.played) <= FIRST:
+            local.worst = np.minimum(local.worst, reward)
 
-    def _index_of(self, inputs: torch.Tensor) -> int | None:
-        """Return the index of the set that an action sets; ``None`` if it is not explored."""
-        if not isinstance(self.task, HardTask):
-            return 0
-        inside = (inputs[len(self._names) :] > 0.5).tolist()
-        chosen = frozenset(name for name, member in zip(self._names, inside, strict=True) if member)
-        return self.sets.index(chosen) if chosen in self.sets else None
+    def _local_of(self, action: Action) -> _Local | None:
+        """Return the set that an action sets; ``None`` if it is not explored."""
+        target = self.task.targets[int(action["target"])] if isinstance(self.task, HardTask) else self.sets[0]
+        return self._locals.get(target)
 
     def search(self, seed: int) -> Action:
         if not self._planned:
             self._planned = self._plan(np.random.default_rng(seed))
         return self.features.decode(self._planned.pop(0))
 
-    def _plan(self, rng: np.random.Generator) -> list[torch.Tensor]:
+    def _plan(self, rng: np.random.Generator) -> list[Tensor]:
         """Plan the batch of the set with the greatest relative gain, as search points."""
-        least = min(self._locals, key=lambda local: local.count)
-        if least.count < (FIRST if least.members else 1):
+        least = min(self._locals.values(), key=lambda local: len(local.played))
+        if len(least.played) < (FIRST if least.members else 1):
             return [self._point(least, rng.random(len(least.members)))]
-        gains, batches = zip(*[self._propose(local, rng) for local in self._locals], strict=True)
-        best = int(np.argmax(gains))
-        return [self._point(self._locals[best], values) for values in batches[best]]
+        proposals = [(local, *self._propose(local, rng)) for local in self._locals.values()]
+        best, _, batch = max(proposals, key=lambda proposal: proposal[1])
+        return [self._point(best, values) for values in batch]
 
     def _propose(self, local: _Local, rng: np.random.Generator) -> tuple[float, list[np.ndarray]]:
         """Return the relative gain of a set's hypervolume by its batch, as predicted, and the batch."""
         dim = len(local.members)
-        played = self._mean(local, local.surrogates[0].inputs[:, :dim].cpu().numpy())
+        played = self._estimates(local)
         front = played[non_dominated(played)]
-        assert local.worst is not None, "the set was played before"
         reference = np.minimum(local.worst, front.min(axis=0))
         pareto_set = search_pareto_set(
             [lambda points: self._mean(local, points)],
@@ -142,37 +141,37 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
         """Return posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
-        coordinates = torch.from_numpy(points)
-        inputs = (
-            self.features.inputs(torch.stack([self._point(local, row) for row in points]))
-            if self._is_paid_for
-            else coordinates
-        )
+        coordinates = inputs = torch.from_numpy(points)
+        if self._is_paid_for:
+            inputs = self.features.inputs(torch.stack([self._point(local, row) for row in points]))
         if not local.members:
             coordinates = coordinates.new_zeros(len(coordinates), 1)
         with torch.no_grad():
-            means = torch.stack([surrogate.mean(coordinates) for surrogate in local.surrogates], -1)
+            means = torch.stack([surrogate.mean(coordinates) for surrogate in local.surrogates.values()], -1)
             return self.rewards_of(means, inputs).numpy()
 
-    def _point(self, local: _Local, values: np.ndarray) -> torch.Tensor:
+    def _estimates(self, local: _Local) -> np.ndarray:
+        """Return posterior means of the rewards of the rounds in which a set was played, ``(n, m)``."""
+        return self._mean(local, local.played[:, : len(local.members)].numpy())
+
+    def _point(self, local: _Local, values: np.ndarray) -> Tensor:
         """Return the search point that sets a set's variables to ``values``."""
         point = torch.full((self.features.search_dim,), 0.5, dtype=torch.float64)
-        count = len(self._names)
-        point[list(local.members)] = torch.from_numpy(np.asarray(values, dtype=float))
+        point[local.members] = torch.from_numpy(np.asarray(values, dtype=float))
         if isinstance(self.task, HardTask):
-            point[count:] = 0.0
-            point[[count + column for column in local.members]] = 1.0
+            membership = point[len(self._names) :]
+            membership[:] = 0.0
+            membership[local.members] = 1.0
         return point
 
-    def posterior(self, actions: Sequence[Action]) -> tuple[torch.Tensor, torch.Tensor] | None:
+    def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor] | None:
         means, stds = [], []
-        for inputs in self.features.of_actions(actions):
-            index = self._index_of(inputs)
-            if index is None or not self._locals[index].count:
+        for action in actions:
+            local = self._local_of(action)
+            if local is None or not len(local.played):
                 return None
-            local = self._locals[index]
-            point = (inputs[list(local.members)] if local.members else inputs.new_zeros(1))[None]
-            mean, std = zip(*[surrogate.posterior(point) for surrogate in local.surrogates], strict=True)
+            point = local.points(self.features.of_actions([action]))
+            mean, std = zip(*[surrogate.posterior(point) for surrogate in local.surrogates.values()], strict=True)
             means.append(torch.cat(mean))
             stds.append(torch.cat(std))
         return torch.stack(means), torch.stack(stds)
@@ -181,36 +180,28 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray]:
         inputs = self.features.of_actions(actions)
-        indices = [self._index_of(row) for row in inputs]
         draws = {name: np.full((count, len(actions)), np.nan) for name in self.observed}
-        for index, local in enumerate(self._locals):
-            columns = [column for column, set_index in enumerate(indices) if set_index == index]
-            if columns and local.count:
-                points = inputs[columns][:, list(local.members)] if local.members else inputs.new_zeros(len(columns), 1)
-                for name, drawn in (
-                    sample_each(self._by_node(local), points, count, seed + index, noise) or {}
-                ).items():
+        for index, local in enumerate(self._locals.values()):
+            columns = [column for column, action in enumerate(actions) if self._local_of(action) is local]
+            if columns and len(local.played):
+                points = local.points(inputs[columns])
+                for name, drawn in (sample_each(local.surrogates, points, count, seed + index, noise) or {}).items():
                     draws[name][:, columns] = drawn
         return draws
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         """Return predictions from the other rounds on the same set; rounds on sets not explored are left out."""
-        each = [leave_one_out(self._by_node(local)) for local in self._locals if local.count]
+        each = [leave_one_out(local.surrogates) for local in self._locals.values() if len(local.played)]
         return {
             name: LeaveOneOut.join([predictions[name] for predictions in each])
             for name in (self.observed if each else ())
         }
 
-    def _by_node(self, local: _Local) -> dict[str, GaussianProcess]:
-        return dict(zip(self.observed, local.surrogates, strict=True))
-
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means by the sets' models; for actions on other sets, the observed rewards."""
         rewards = np.array([past.reward for past in self.history])
-        indices = [self._index_of(self.features.of_actions([past.action])[0]) for past in self.history]
-        for index, local in enumerate(self._locals):
-            rows = [row for row, set_index in enumerate(indices) if set_index == index]
+        for local in self._locals.values():
+            rows = [row for row, past in enumerate(self.history) if self._local_of(past.action) is local]
             if rows:
-                inputs = local.surrogates[0].inputs[:, : len(local.members)].cpu().numpy()
-                rewards[rows] = self._mean(local, inputs)
+                rewards[rows] = self._estimates(local)
         return rewards
