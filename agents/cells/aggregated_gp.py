@@ -108,6 +108,7 @@ class AggregatedGP:
 
     Attributes:
         cells: the observed cells, shape ``(t, 2, d)``.
+        tracked: the tracked cells, shape ``(m, 2, d)``.
         mean: posterior means of the tracked cells, shape ``(m,)``.
 
     Raises:
@@ -117,27 +118,17 @@ class AggregatedGP:
     def __init__(self, kernel: CellKernel, noise_std: float) -> None:
         self.noise_std = require_positive("noise_std", noise_std)
         self.kernel = kernel
-        self._size = 0
+        self.cells = self.tracked = np.zeros((0, 2, 1))
         self._factor = np.zeros((0, 0))
         # V, with a row for each observation and a column for each tracked cell.
         self._projected = np.zeros((0, 0))
         # L^-1 y.
         self._residuals = np.zeros(0)
-        self._cells = self._tracked = np.zeros((0, 2, 1))
         self.mean = self._variance = np.zeros(0)
 
     def __len__(self) -> int:
         """Number of observations t."""
-        return self._size
-
-    @property
-    def cells(self) -> np.ndarray:
-        return self._cells[: self._size]
-
-    @property
-    def tracked(self) -> np.ndarray:
-        """The tracked cells, shape ``(m, 2, d)``."""
-        return self._tracked
+        return len(self.cells)
 
     @property
     def std(self) -> np.ndarray:
@@ -150,37 +141,33 @@ class AggregatedGP:
         Raises:
             ArgumentError: if the cell has another shape than those before, or a number is not finite.
         """
-        cell = np.asarray(cell, dtype=np.float64)
-        known, old = self._size, self.cells
-        if cell.ndim != 2 or len(cell) != 2 or (known and cell.shape != old.shape[1:]):
+        # A copy, because the caller may overwrite the cell.
+        cell = np.array(cell, dtype=np.float64)
+        if cell.ndim != 2 or len(cell) != 2 or (len(self) and cell.shape != self.cells.shape[1:]):
             raise ArgumentError(f"a cell must have shape (2, d), equal for all cells; given {cell.shape}")
         if not (np.isfinite(cell).all() and math.isfinite(reward)):
             raise ArgumentError(f"observations must be finite; given {cell.tolist()} -> {reward}")
         cells = cell[None]
         variance = float(self.kernel.variance(cells)[0])
-        row = self._project(self.kernel.covariance(old, cells))[:, 0] if known else np.zeros(0)
+        row = self._project(cells)[:, 0]
         pivot = math.sqrt(max(variance + self.noise_std**2 - row @ row, MIN_PIVOT * variance))
-        residual = (reward - row @ self._residuals[:known]) / pivot
-        self._grow(cell.shape[1])
-        self._factor[known, :known], self._factor[known, known] = row, pivot
-        self._residuals[known] = residual
-        self._cells[known] = cell
-        self._size += 1
-        if count := len(self._tracked):
-            cross = self.kernel.covariance(cells, self._tracked)[0]
-            new = (cross - row @ self._projected[:known, :count]) / pivot
-            self._projected[known, :count] = new
+        residual = (reward - row @ self._residuals) / pivot
+        if len(self.tracked):
+            new = (self.kernel.covariance(cells, self.tracked)[0] - row @ self._projected) / pivot
             self.mean += residual * new
             self._variance -= new * new
+        else:
+            new = np.zeros(0)
+        self._factor = np.block([[self._factor, np.zeros((len(self), 1))], [row, pivot]])
+        self._residuals = np.append(self._residuals, residual)
+        self._projected = np.vstack([self._projected, new])
+        self.cells = np.concatenate([self.cells, cells]) if len(self) else cells
 
     def track(self, cells: np.ndarray) -> None:
         """Append these cells ``(n, 2, d)`` to the tracked ones."""
-        known, count = self._size, len(self._tracked)
         new, mean, variance = self._condition(cells)
-        if known:
-            self._projected = _enlarge(self._projected, (known, count + len(cells)))
-            self._projected[:known, count : count + len(cells)] = new
-        self._tracked = np.concatenate([self._tracked, cells]) if count else np.array(cells)
+        self._projected = np.hstack([self._projected, new])
+        self.tracked = np.concatenate([self.tracked, cells]) if len(self.tracked) else np.array(cells)
         self.mean, self._variance = np.append(self.mean, mean), np.append(self._variance, variance)
 
     def posterior(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -190,29 +177,11 @@ class AggregatedGP:
 
     def _condition(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return columns of V for cells ``(m, 2, d)``, shape ``(t, m)``, and their posterior means and variances."""
-        prior = self.kernel.variance(cells)
-        if not self._size:
-            return np.zeros((0, len(cells))), np.zeros(len(cells)), prior
-        new = self._project(self.kernel.covariance(self.cells, cells))
-        return new, self._residuals[: self._size] @ new, prior - (new * new).sum(axis=0)
+        new = self._project(cells)
+        return new, self._residuals @ new, self.kernel.variance(cells) - (new * new).sum(axis=0)
 
-    def _project(self, cross: np.ndarray) -> np.ndarray:
-        factor = self._factor[: self._size, : self._size]
-        return solve_triangular(factor, cross, lower=True, check_finite=False)
-
-    def _grow(self, dim: int) -> None:
-        """Enlarge the arrays for one more observation."""
-        size = self._size + 1
-        self._factor = _enlarge(self._factor, (size, size))
-        self._residuals = _enlarge(self._residuals, (size,))
-        self._cells = _enlarge(self._cells if self._size else np.zeros((0, 2, dim)), (size, 2, dim))
-        self._projected = _enlarge(self._projected, (size, len(self._tracked)))
-
-
-def _enlarge(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the array, or a copy padded with zeros to twice the needed length along axes that are too short."""
-    if all(have >= need for have, need in zip(array.shape, shape, strict=True)):
-        return array
-    larger = np.zeros([have if have >= need else 2 * need for have, need in zip(array.shape, shape, strict=True)])
-    larger[tuple(slice(have) for have in array.shape)] = array
-    return larger
+    def _project(self, cells: np.ndarray) -> np.ndarray:
+        if not len(self):
+            return np.zeros((0, len(cells)))
+        cross = self.kernel.covariance(self.cells, cells)
+        return solve_triangular(self._factor, cross, lower=True, check_finite=False)
