@@ -12,8 +12,7 @@ no other bounds than those of the unit box.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -80,9 +79,11 @@ class ActionFeatures(ABC):
 
     search_dim: int
     input_dim: int
-    levels: Levels | None = None
-    categories: Mapping[int, int] = MappingProxyType({})
-    codec: Codec | None = None
+
+    def __init__(self, domains: Domains, codec: Codec | None) -> None:
+        self.codec = codec
+        self.levels = Levels.of(domains)
+        self.categories = domains.category_counts
 
     @property
     def limits(self) -> Limits | None:
@@ -154,9 +155,9 @@ class ActionFeatures(ABC):
         """Return the search point of an action, moved inside if it was played outside bounds or limits."""
         return self.repair(self.encode(action).clamp(0.0, 1.0))
 
-    @abstractmethod
     def decode(self, point: Tensor) -> Action:
         """Return the action of a search point ``(search_dim,)``, clipped to the action space."""
+        return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
 
     def inputs(self, points: Tensor) -> Tensor:
         """Return the GP inputs of search points: ``... x search_dim`` to ``... x input_dim``, differentiable."""
@@ -170,13 +171,9 @@ class ActionFeatures(ABC):
         """Return the GP inputs of actions, ``n x input_dim``."""
         return self.exact_inputs(torch.stack([self.encode(action) for action in actions]))
 
-    def _take_kinds(self, domains: Domains) -> None:
-        """Set the levels and the categories of the values."""
-        self.categories = domains.category_counts
-        self.levels = Levels.of(domains)
-
     def _draw_values(self, count: int, dim: int, generator: torch.Generator) -> Tensor:
-        values = _sobol(count, dim, generator)
+        seed = int(torch.randint(2**31, (1,), generator=generator))
+        values = SobolEngine(dim, scramble=True, seed=seed).draw(count, dtype=torch.float64)
         return values if self.levels is None else self.levels.from_uniform(values)
 
     @abstractmethod
@@ -188,18 +185,14 @@ class BoxFeatures(ActionFeatures):
     """Soft actions in the unit box that may change any number of coordinates; points and inputs are the action."""
 
     def __init__(self, domains: Domains, codec: Codec | None = None) -> None:
+        super().__init__(domains, codec)
         self.search_dim = self.input_dim = len(domains)
-        self.codec = codec
-        self._take_kinds(domains)
 
     def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         return self._draw_values(count, self.search_dim, generator)
 
     def encode(self, action: Action) -> Tensor:
         return torch.as_tensor(np.asarray(action, dtype=np.float64))
-
-    def decode(self, point: Tensor) -> Action:
-        return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
 
     def exact_inputs(self, points: Tensor) -> Tensor:
         return points
@@ -229,8 +222,7 @@ class SparseFeatures(ActionFeatures):
     """
 
     def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, most: int | None) -> None:
-        self.codec = codec
-        self._take_kinds(codec.domains)
+        super().__init__(codec.domains, codec)
         self.input_dim = len(null)
         self.search_dim = 2 * self.input_dim
         self._null = torch.as_tensor(np.asarray(null, dtype=np.float64))
@@ -264,9 +256,6 @@ class SparseFeatures(ActionFeatures):
             members = self.limits.choose_members(values)
         return self.repair(torch.cat([point[: self.input_dim], torch.as_tensor(members).to(point)]))
 
-    def decode(self, point: Tensor) -> Action:
-        return np.clip(self.inputs(point).cpu().numpy(), 0.0, 1.0)
-
     def exact_inputs(self, points: Tensor) -> Tensor:
         values = points[..., : self.input_dim]
         return torch.where(self.membership(points), values, self._null.to(points.device))
@@ -284,10 +273,9 @@ class ChoiceFeatures(ActionFeatures):
     """
 
     def __init__(self, codec: ChoiceCodec, searched: Collection[frozenset[str]] | None = None) -> None:
+        super().__init__(codec.domains, codec)
         self._choice, self._names = codec.key, codec.sets
         self._count = len(codec.domains)
-        self.codec = codec
-        self._take_kinds(codec.domains)
         self._unset = torch.tensor(codec.domains.unset, dtype=torch.float64)
         self.search_dim = self.input_dim = 2 * self._count
         self._sets, self._searched = (
@@ -355,8 +343,3 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     raise ArgumentError(
         f"features exist for soft, adversarial, hard and contextual tasks; {task.env_id} is {task.mode}"
     )
-
-
-def _sobol(count: int, dim: int, generator: torch.Generator) -> Tensor:
-    seed = int(torch.randint(2**31, (1,), generator=generator))
-    return SobolEngine(dim, scramble=True, seed=seed).draw(count, dtype=torch.float64)
