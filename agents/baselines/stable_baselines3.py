@@ -52,12 +52,14 @@ class _Outcome(NamedTuple):
     reward: float
 
 
-class _Mailbox:
-    """Queues of actions, from the learning thread to the agent, and of outcomes back. None stops the thread."""
+class _QueueEnv(gym.Env[np.ndarray, Action]):
+    """The environment of the algorithm: queues of actions to the agent, and of outcomes back. None stops the thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, context_size: int, actions: Space) -> None:
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
         self.outcomes: SimpleQueue[_Outcome | None] = SimpleQueue()
+        self.observation_space = spaces.Box(-np.inf, np.inf, (context_size,), dtype=np.float64)
+        self.action_space = actions
 
     def wait_for_outcome(self) -> _Outcome:
         outcome = self.outcomes.get()
@@ -65,21 +67,12 @@ class _Mailbox:
             raise _StopLearningError
         return outcome
 
-
-class _MailboxEnv(gym.Env[np.ndarray, Action]):
-    """The environment of the algorithm; the caller of the agent plays its rounds."""
-
-    def __init__(self, mailbox: _Mailbox, context_size: int, actions: Space) -> None:
-        self._mailbox = mailbox
-        self.observation_space = spaces.Box(-np.inf, np.inf, (context_size,), dtype=np.float64)
-        self.action_space = actions
-
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[np.ndarray, StepInfo]:
-        return self._mailbox.wait_for_outcome().context, {}
+        return self.wait_for_outcome().context, {}
 
     def step(self, action: Action) -> tuple[np.ndarray, float, bool, bool, StepInfo]:
-        self._mailbox.actions.put(action)
-        context, reward = self._mailbox.wait_for_outcome()
+        self.actions.put(action)
+        context, reward = self.wait_for_outcome()
         return context, reward, False, False, {}
 
 
@@ -115,7 +108,6 @@ class StableBaselines3(Agent):
     def setup(self, seed: int) -> None:
         self._stop()
         self._actions = PolicyActions(self.task.codec, self._count)
-        self._mailbox = _Mailbox()
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31
         self._randomness = _global_randomness()
@@ -128,9 +120,10 @@ class StableBaselines3(Agent):
         self._unsent = None
         with self._agent_randomness():
             if self._thread is None:
-                self._thread = self._start(len(outcome.context))
-            self._mailbox.outcomes.put(outcome)
-            action_or_error = self._mailbox.actions.get()
+                self._env = _QueueEnv(len(outcome.context), self._actions.space)
+                self._thread = self._start()
+            self._env.outcomes.put(outcome)
+            action_or_error = self._env.actions.get()
         if isinstance(action_or_error, BaseException):
             raise action_or_error
         return self._actions.to_action(action_or_error)
@@ -151,11 +144,10 @@ class StableBaselines3(Agent):
         spread = float(np.std(rewards))
         return (reward - float(np.mean(rewards))) / spread if spread > 0.0 else 0.0
 
-    def _start(self, context_size: int) -> Thread:
-        env = _MailboxEnv(self._mailbox, context_size, self._actions.space)
+    def _start(self) -> Thread:
         parameters = {"seed": self._learner_seed, **self._parameters}
         # The thread holds no reference to the agent, so that __del__ of a dropped agent can stop the thread.
-        arguments = (self._mailbox, self._algorithm, env, parameters, self.task.horizon)
+        arguments = (self._env, self._algorithm, parameters, self.task.horizon)
         thread = Thread(target=_learn, args=arguments, daemon=True)
         thread.start()
         return thread
@@ -174,7 +166,7 @@ class StableBaselines3(Agent):
     def _stop(self) -> None:
         thread = getattr(self, "_thread", None)
         if thread is not None and thread.is_alive():
-            self._mailbox.outcomes.put(None)
+            self._env.outcomes.put(None)
             thread.join()
 
     def __del__(self) -> None:
@@ -186,9 +178,7 @@ def _context(observation: Observation) -> np.ndarray:
     return np.array(observation.get("context", [1.0]))
 
 
-def _learn(
-    mailbox: _Mailbox, algorithm: Any, env: gym.Env[np.ndarray, Action], parameters: dict[str, Any], rounds: int
-) -> None:
+def _learn(env: _QueueEnv, algorithm: Any, parameters: dict[str, Any], rounds: int) -> None:
     # Imported here, because only this agent needs it.
     from stable_baselines3.common.logger import Logger
 
@@ -204,7 +194,7 @@ def _learn(
         pass
     # The method act, which waits for an action, raises the error.
     except BaseException as error:
-        mailbox.actions.put(error)
+        env.actions.put(error)
 
 
 def _global_randomness() -> tuple[Any, ...]:
