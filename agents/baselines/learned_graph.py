@@ -23,11 +23,8 @@ from cbo_gym.errors import ArgumentError, UnsupportedModeError, did_you_mean, na
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round, Task
 
-#: Module, class and arguments of the agents that may play.
-PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "CBO": ("cbo_gym.agents.intervention_sets.cbo", "CBO", {"targets": "MIS"}),
-    "MCBO": ("cbo_gym.agents.networks.mcbo", "MCBO", {}),
-}
+#: Arguments of the agents that may play.
+PLAYERS: dict[str, dict[str, Any]] = {"CBO": {"targets": "MIS"}, "MCBO": {}}
 
 
 class LearnedGraph(Agent):
@@ -106,8 +103,8 @@ class LearnedGraph(Agent):
         nodes = self.diagram.nodes
         self._columns = [task.nodes.index(name) for name in nodes]
         rounds = tuple(Round(past.action, self._reorder(past.observation), past.reward) for past in self.history)
-        module, name, arguments = PLAYERS[self.player]
-        self._player = getattr(importlib.import_module(module), name)(**arguments)
+        # Imported here, because the modules are slow to import.
+        self._player = getattr(importlib.import_module("cbo_gym.agents"), self.player)(**PLAYERS[self.player])
         known_task = replace(task, graph=GraphKnowledge(nodes, self.diagram), nodes=nodes, initial_data=rounds)
         assert self._player is not None
         self._player.reset(known_task, self._seed)
