@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import ClassVar
 
@@ -213,37 +214,33 @@ def _with_padding(rows: np.ndarray) -> np.ndarray:
     return np.hstack([rows, np.ones((len(rows), 1))])
 
 
+@dataclass(frozen=True, eq=False)
 class Expansion:
     """Polynomials with their coefficients.
 
-    Args:
+    Attributes:
         polynomials: the terms.
         coefficients: D^alpha r_x(a) / alpha!, one row per super arm, one column per term.
         remainder: correction that is added to the expected payoffs, a number or one for each super arm.
     """
 
-    def __init__(
-        self, polynomials: PayoffPolynomials, coefficients: sparse.csr_array, remainder: np.ndarray | float = 0.0
-    ) -> None:
-        self._polynomials = polynomials
-        self.coefficients = coefficients
-        self.remainder = remainder
-        self._sizes = sparse.csr_array(
-            (np.abs(coefficients.data), coefficients.indices, coefficients.indptr), shape=coefficients.shape
-        )
+    polynomials: PayoffPolynomials
+    coefficients: sparse.csr_array
+    remainder: np.ndarray | float = 0.0
 
-    def plus(self, remainder: np.ndarray) -> Expansion:
-        """Return the same polynomials with an additional correction of the expected payoffs."""
-        return Expansion(self._polynomials, self.coefficients, self.remainder + remainder)
+    @cached_property
+    def _sizes(self) -> sparse.csr_array:
+        own = self.coefficients
+        return sparse.csr_array((np.abs(own.data), own.indices, own.indptr), shape=own.shape)
 
     def expected_payoffs(self, moments: np.ndarray) -> np.ndarray:
         """Return expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""
-        product, _ = self._polynomials.products(moments, moments)
+        product, _ = self.polynomials.products(moments, moments)
         return self.coefficients @ product + self.remainder
 
     def mean_over(self, deviations: np.ndarray) -> np.ndarray:
         """Return the mean of each polynomial over signals less their centre, ``(samples, N)``; shape ``(A,)``."""
-        return self.coefficients @ self._polynomials.values(deviations).mean(axis=0) + self.remainder
+        return self.coefficients @ self.polynomials.values(deviations).mean(axis=0) + self.remainder
 
     def variances(self, moments: np.ndarray, covariances: np.ndarray) -> np.ndarray:
         """Return the variance of the expected payoffs due to one more signal of a base arm (delta method).
@@ -255,12 +252,12 @@ class Expansion:
         Returns:
             the variance of each expected payoff due to one signal of each base arm, shape ``(A, N)``.
         """
-        degree = self._polynomials.degree
-        slopes = self.coefficients @ self._polynomials.slopes(moments)
+        degree = self.polynomials.degree
+        slopes = self.coefficients @ self.polynomials.slopes(moments)
         slopes, covariances = slopes.reshape(len(slopes), -1, degree), covariances[:degree, :degree]
         return np.maximum(np.einsum("xip,pqi,xiq->xi", slopes, covariances, slopes, optimize=True), 0.0)
 
     def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Return upper bounds of the expected payoffs for moments in intervals, each addend at its better end."""
-        low, high = self._polynomials.products(lower, upper)
+        low, high = self.polynomials.products(lower, upper)
         return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low)) + self.remainder

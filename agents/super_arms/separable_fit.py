@@ -311,7 +311,7 @@ def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, featur
     left = np.array([[squares for squares, _ in sets] for sets in proposals])
     sizes = np.arange(left.shape[1])
     price = sizes * (np.log(rounds) + 2.0 * STRICTNESS * np.log(features))
-    variance = float(np.median(np.where(np.isfinite(left), left, np.inf).min(axis=1) / max(rounds - sizes[-1], 1)))
+    variance = float(np.median(left.min(axis=1) / max(rounds - sizes[-1], 1)))
     for _ in range(VARIANCE_PASSES):
         weight = rounds + COMMON_ROUNDS
         log_variances = np.log(left + COMMON_ROUNDS * variance + np.finfo(float).tiny)

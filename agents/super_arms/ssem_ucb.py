@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -197,9 +198,9 @@ class SSEMUCB(SuperArmAgent):
         is_corrected = self.corrected and samples >= MIN_SAMPLES
         if self.degree == "search":
             expansion, remainder = self._search(max(samples, MIN_SAMPLES))
-            return expansion.plus(remainder) if is_corrected else expansion
+            return replace(expansion, remainder=remainder) if is_corrected else expansion
         expansion, payoff = self._expand_to(self._polynomials[0])
-        return expansion.plus(self.remainder(expansion, payoff, samples)) if is_corrected else expansion
+        return replace(expansion, remainder=self.remainder(expansion, payoff, samples)) if is_corrected else expansion
 
     def _search(self, samples: int) -> tuple[Expansion, np.ndarray]:
         """Return the polynomials of the first degree that suffices (Alg. 4), else of the best, and their remainder."""
