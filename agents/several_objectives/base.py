@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,29 +76,13 @@ class SeveralObjectivesAgent(SearchAgent):
             columns[COST] = cost_of(self.task, inputs).expand(nodes.shape[:-1])
         return torch.stack([columns[objective.name] for objective in self.task.objectives], -1) * self._signs.to(nodes)
 
-    def maximise(
-        self,
-        many: Acquisition,
-        few: Acquisition,
-        played: Sequence[Action],
-        *,
-        seed: int,
-        raw_samples: int,
-        restarts: int,
-    ) -> Action:
-        """Return the action with the greatest value of ``many``, of which ``few`` is a rough and cheap version."""
-        return maximise(
-            many,
-            self.features,
-            played,
-            seed=seed,
-            screening=few,
-            scouting=few,
-            raw_samples=raw_samples,
-            generations=2,
-            restarts=restarts,
-            device=self.device,
-        )
+    def maximise(self, many: Acquisition, few: Acquisition, played: Sequence[Action], **search: Any) -> Action:
+        """Return the action with the greatest value of ``many``, of which ``few`` is a rough and cheap version.
+
+        ``search`` are other keywords of :func:`~cbo_gym.agents.common.search.screen`.
+        """
+        search = {"screening": few, "scouting": few, "generations": 2, "device": self.device, **search}
+        return maximise(many, self.features, played, **search)
 
     @abstractmethod
     def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor] | None:
@@ -174,6 +159,12 @@ def reference_of(
     spread = np.ptp(vectors, axis=0)
     reference: np.ndarray = front.min(axis=0) - MARGIN * np.where(width > 0.0, width, np.maximum(spread, 1e-6))
     return reference
+
+
+def scale_of(estimates: np.ndarray, device: str) -> tuple[Tensor, Tensor]:
+    """Return the mean of reward vectors ``(n, m)``, and the width of their range, ``(m,)`` each."""
+    width = np.maximum(np.ptp(estimates, axis=0), 1e-9)
+    return torch.from_numpy(estimates.mean(axis=0)).to(device), torch.from_numpy(width).to(device)
 
 
 def baseline_of(estimates: np.ndarray) -> np.ndarray:

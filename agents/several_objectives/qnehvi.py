@@ -29,6 +29,7 @@ from cbo_gym.agents.several_objectives.base import (
     SeveralObjectivesAgent,
     baseline_of,
     reference_of,
+    scale_of,
     sets_worth_setting,
 )
 from cbo_gym.task import Action, HardTask, Info, Observation
@@ -155,8 +156,7 @@ class _Rewards(MCMultiOutputObjective):
     def __init__(self, agent: QNEHVI, estimates: np.ndarray) -> None:
         super().__init__()
         self._agent = agent
-        self._centre = torch.from_numpy(estimates.mean(axis=0)).to(agent.device)
-        self._width = torch.from_numpy(np.maximum(np.ptp(estimates, axis=0), 1e-9)).to(agent.device)
+        self._centre, self._width = scale_of(estimates, agent.device)
 
     def scale(self, rewards: np.ndarray | Tensor) -> Tensor:
         return (torch.as_tensor(rewards).to(self._centre) - self._centre) / self._width

@@ -22,7 +22,7 @@ from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import Acquisition
 from cbo_gym.agents.networks.gp_network import GPNetwork
-from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of
+from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of, scale_of
 from cbo_gym.task import Action, Info, Observation
 
 # Number of noise samples for each drawn network.
@@ -90,8 +90,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         noise = self.network.draw_noise(draws * NOISE_SAMPLES, seed)
         noise_count = NOISE_SAMPLES if noise else 1
         deviation = dict(zip(nodes, normal.repeat_interleave(noise_count, 0).unbind(-1), strict=True))
-        centre = torch.from_numpy(estimates.mean(axis=0)).to(self.device)
-        width = torch.from_numpy(np.maximum(np.ptp(estimates, axis=0), 1e-9)).to(self.device)
+        centre, width = scale_of(estimates, self.device)
 
         def draw(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + std * deviation[node]
