@@ -106,10 +106,9 @@ class ConstrainedEI(NodeImprovement):
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
         feasible = self._violations(caution=0.0) == 0.0
         best = estimates[feasible].max() if feasible.any() else estimates.min()
-        units = [_unit(self.surrogates[index].outputs) for index in self._indices]
         limits: list[Callable[[Tensor], Tensor]] = [
-            partial(_standardise, constraint=constraint, index=index, unit=unit)
-            for constraint, index, unit in zip(self.task.constraints, self._indices, units, strict=True)
+            partial(_standardise, constraint=constraint, index=index, unit=_unit(self.surrogates[index].outputs))
+            for constraint, index in zip(self.task.constraints, self._indices, strict=True)
         ]
         objective = GenericMCObjective(_first)
         return qLogExpectedImprovement(self.model, float(best), self.sampler, objective, constraints=limits or None)

@@ -51,23 +51,21 @@ class UnrolledModel(ObservationalModel):
         domains |= {f"{name}_{index}": domain for name, domain in task.manipulable.items()}
         super().__init__(_slice_task(task, index, bool(held), domains), device)
         self.network = UnrolledNetwork(self._task, device)
-        scales = Domains(domains)
-        before = [scales.scales[scales.names.index(f"{n}_{index - 1}")].to_unit(value) for n, value in held.items()]
-        self._before = torch.tensor(before, dtype=torch.float64, device=device)
-        self._held = frozenset(f"{name}_{index - 1}" for name in held)
+        scales = dict(zip(domains, Domains(domains).scales, strict=True))
+        before = {f"{name}_{index - 1}": value for name, value in held.items()}
+        units = [scales[node].to_unit(value) for node, value in before.items()]
+        self._before = torch.tensor(units, dtype=torch.float64, device=device)
+        self._held = frozenset(before)
         self._index = index
-        self._order = list(task.manipulable)
-        for name, value in held.items():
-            if (node := f"{name}_{index - 1}") in self.network.surrogates:
+        for node, value in before.items():
+            if node in self.network.surrogates:
                 # A node without parents has a constant input.
                 self.network.surrogates[node].add([0.0], value)
         for node in self.network.nodes:
             if node in self._held or node not in series:
                 continue
             inputs = [
-                scales.scales[scales.names.index(parent)].to_unit(series[parent])
-                if parent in scales.names
-                else series[parent]
+                scales[parent].to_unit(series[parent]) if parent in scales else series[parent]
                 for parent in self.network.parents[node]
             ]
             columns = inputs or [np.zeros_like(series[node])]
@@ -82,18 +80,11 @@ class UnrolledModel(ObservationalModel):
         simulates = len(self.network.surrogates[reward]) > 0 and can_be_simulated(self._task.diagram, target, reward)
         return "simulation" if simulates else "none"
 
-    def informs(self, target: frozenset[str]) -> bool:
-        """Return whether the series identify the effects of ``target``, a set of the slice's variables."""
-        return super().informs(self._unrolled_names(target))
-
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """Return the effect as in the base class, for a target set whose names have no slice index."""
         held = self._before.expand(len(values), -1)
-        return super().effect(self._unrolled_names(target), torch.cat([held, values], -1))
-
-    def _unrolled_names(self, target: frozenset[str]) -> frozenset[str]:
-        """Return the variables that are set or fixed, by their names in the unrolled diagram."""
-        return self._held | {f"{name}_{self._index}" for name in target}
+        unrolled = self._held | {f"{name}_{self._index}" for name in target}
+        return super().effect(unrolled, torch.cat([held, values], -1))
 
 
 def _around(value: float, data: np.ndarray) -> Interval:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -51,9 +51,6 @@ class EffectModel(Protocol):
             values: values of its variables in the order of ``task.manipulable``, in [0, 1], shape ``n x d``.
         """
 
-    def informs(self, target: frozenset[str]) -> bool:
-        """Return whether the observations identify the effects of ``target``."""
-
 
 class ObservationalModel:
     """Estimates of E[Y | do(x)] from observations alone.
@@ -77,9 +74,7 @@ class ObservationalModel:
         self._task = task
         self._device = device
         self.network = EffectNetwork(task, device)
-        self._node_index = {name: index for index, name in enumerate(task.nodes)}
         self._observed = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
-        self._adjustments: dict[frozenset[str], frozenset[str] | None] = {}
         self._regressions: dict[frozenset[str], GaussianProcess] = {}
         self._rewards: list[float] = []
 
@@ -110,11 +105,10 @@ class ObservationalModel:
             return "none"
         if can_be_simulated(diagram, target, reward):
             return "simulation"
-        if target not in self._adjustments:
-            self._adjustments[target] = adjustment_set(diagram, target, reward)
-        return "none" if self._adjustments[target] is None else "adjustment"
+        return "none" if adjustment_set(diagram, target, reward) is None else "adjustment"
 
     def informs(self, target: frozenset[str]) -> bool:
+        """Return whether the observations identify the effects of ``target``."""
         return self.rule(target) != "none"
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
@@ -168,16 +162,16 @@ class ObservationalModel:
     def _covariates(self, target: frozenset[str]) -> list[str]:
         """Return the targets, in the order of ``task.manipulable``, then the adjustment set."""
         chosen = [name for name in self._task.manipulable if name in target]
-        return chosen + sorted(self._adjustments[target] or ())
+        return chosen + sorted(adjustment_set(self._task.diagram, target, self._task.reward) or ())
 
     def _add_to_regression(self, target: frozenset[str], rows: Tensor) -> None:
-        rewards = rows[:, self._node_index[self._task.reward]]
+        rewards = rows[:, self._task.nodes.index(self._task.reward)]
         self._regressions[target].add(self._covariate_values(target, rows).cpu(), rewards.cpu())
 
     def _covariate_values(self, target: frozenset[str], rows: Tensor) -> Tensor:
         """Return observed values of the covariates; variables of kinds in units of their domains."""
         kinds = self._task.codec.domains.kinds
-        columns = {name: rows[:, self._node_index[name]] for name in self._covariates(target)}
+        columns = {name: rows[:, self._task.nodes.index(name)] for name in self._covariates(target)}
         units = {name: kinds[name].to_unit(column) for name, column in columns.items() if name in kinds}
         return torch.stack(list((columns | units).values()), -1)
 
@@ -215,6 +209,7 @@ class RewardGP(GaussianProcess):
         unit: unit of the rewards, above 0; the priors of all variances are relative to it. It comes from all
             rewards, so that two similar ones do not make the model sure.
         expected_noise: standard deviation of the rewards' noise as estimated from observations; None if unknown.
+        rewards: the rewards, which are the outputs plus the prior means, ``(n,)``.
     """
 
     centred = True
@@ -232,7 +227,7 @@ class RewardGP(GaussianProcess):
         super().__init__(name, dim, noise_std=noise_std, covariance=covariance, categories=categories, device=device)
         self.unit = 1.0
         self.expected_noise: float | None = None
-        self._rewards = self.outputs
+        self.rewards = self.outputs
 
     @property
     def noise_of_rewards(self) -> float:
@@ -242,11 +237,6 @@ class RewardGP(GaussianProcess):
         if self.noise_std is not None:
             return self.noise_std
         return math.sqrt(USUAL_NOISE) * self.unit if self.expected_noise is None else self.expected_noise
-
-    @property
-    def rewards(self) -> Tensor:
-        """The rewards, which are the outputs plus the prior means, ``(n,)``."""
-        return self._rewards
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`GaussianProcess.joint`, without data in units of the rewards."""
@@ -325,13 +315,13 @@ class CausalGP(RewardGP):
         """Add the reward of do(values), ``values`` in [0, 1] of shape ``(d,)``."""
         mean, std = self._effect(values[None])
         self._values = torch.cat([self._values, values[None]])
-        self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
+        self.rewards = torch.cat([self.rewards, mean.new_tensor([reward])])
         self.add(torch.cat([values, std]).cpu(), reward - mean.cpu(), error)
 
     def refresh(self) -> None:
         """Recompute the prior of the data, after ``effect`` has changed."""
         mean, std = self._effect(self._values)
-        self.replace(torch.cat([self._values, std[:, None]], -1), self._rewards - mean, self.errors)
+        self.replace(torch.cat([self._values, std[:, None]], -1), self.rewards - mean, self.errors)
 
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
@@ -351,11 +341,11 @@ class CausalGP(RewardGP):
 
     def prior_means(self) -> Tensor:
         """Return prior means at the data, shape ``(n,)``."""
-        return self._rewards - self.outputs
+        return self.rewards - self.outputs
 
     def means_at_data(self) -> Tensor:
         """Return posterior means at the data, shape ``(n,)``."""
-        return self._rewards - self.outputs + self.posterior(self.inputs)[0]
+        return self.rewards - self.outputs + self.posterior(self.inputs)[0]
 
 
 def causal_kernel(dim: int) -> Kernel:
@@ -370,6 +360,8 @@ def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str
     return not any(pair & simulated for pair in diagram.bidirected)
 
 
+# Every estimate of an effect asks for it.
+@lru_cache(maxsize=256)
 def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
     """Return a minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.
 

@@ -26,7 +26,6 @@ from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.gp.forecast import draw_joint, predict_left_out
 from cbo_gym.agents.gp.model import is_noiseless
-from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel, Regressed, RewardGP
 from cbo_gym.agents.intervention_sets.set_models import (
     EmptySetModel,
@@ -165,11 +164,9 @@ class CBO(Agent):
         if self.costs is not None:
             single = {name: self.costs.get(frozenset([name]), 1.0) for name in self.task.manipulable}
             return Costs(variables=single, sets={key: cost for key, cost in self.costs.items() if len(key) > 1}), 1.0
-        if (costs := self.task.costs) is None:
-            return EQUAL, 1.0
-        return costs, costs.constant or min(
-            (costs.fixed_cost(target) for target in self.task.targets if target), default=1.0
-        )
+        costs = self.task.costs or EQUAL
+        of_sets = (costs.fixed_cost(target) for target in self.task.targets if target)
+        return costs, costs.constant or min(of_sets, default=1.0)
 
     def make_effects(self) -> EffectModel:
         """Make the model of the effects of interventions that gives the causal prior."""
@@ -215,7 +212,7 @@ class CBO(Agent):
         model = self._models[int(action["target"])]
         initial = len(self.history) < self._initial
         super().update(action, observation, reward, info)
-        model.observe(action, float(reward), standard_error(observation, -1))
+        model.observe(action, observation, float(reward))
         self._stale |= self.learns_from_interventions
         if model is not self._observing or initial or self._may_observe:
             self.effects.add(action, observation, float(reward))

@@ -85,17 +85,11 @@ class CCBO(CBO):
         """1 until the first observation, then 0: the empty set is chosen by its improvement, like the other sets."""
         return 0.0 if self._count else 1.0
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        model = self._models[int(action["target"])]
-        if isinstance(model, ConstrainedSetModel):
-            model.observe_outcomes(action, observation)
-        super().update(action, observation, reward, info)
-
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
         """Learn the constrained nodes that an intervention affects; causal priors need complete observations."""
         model = self._models[int(action["target"])]
         if isinstance(model, ConstrainedSetModel):
-            model.observe_outcomes(action, observation, partial=True)
+            model.learn(action, observation, partial=True)
 
     def incumbent(self) -> float:
         """Return the best estimate among played actions whose posterior means are feasible, else minus infinity."""
@@ -155,9 +149,6 @@ class OutcomeEffects:
             self._sums[node] += value
             model.add(action, observation, value)
 
-    def informs(self, target: frozenset[str]) -> bool:
-        return self._informed and self._models[self._task.reward].informs(target)
-
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         return self.effect_on(self._task.reward, target, values)
 
@@ -177,37 +168,6 @@ class OutcomeEffects:
         if len(observed) < 2:
             return float(observed.sum()), math.inf
         return float(observed.mean()), max(float(observed.std()) / math.sqrt(len(observed)), 1e-12)
-
-
-class SetConstraints:
-    """The task's constraints, grouped by how one target set affects their nodes.
-
-    Args:
-        task: the task.
-        index: index of the target set.
-
-    Attributes:
-        on_values: constraints on variables of the set, each with the variable's column among the set's values.
-        natural: constraints on nodes that the set does not affect.
-        modelled: constraints on nodes that the set affects.
-    """
-
-    def __init__(self, task: HardTask, index: int) -> None:
-        target = task.targets[index]
-        affected = task.diagram.mutilate(target).descendants(target)
-        members = [name for name in task.manipulable if name in target]
-        self.on_values = [(members.index(c.node), c) for c in task.constraints if c.node in target]
-        self.natural = [c for c in task.constraints if c.node not in target | affected]
-        self.modelled = [c for c in task.constraints if c.node in affected - target]
-        self._scales = [task.codec.domains.scales[list(task.manipulable).index(name)] for name in members]
-
-    def excess(self, values: Tensor) -> Tensor:
-        """Return the total excess of values ``n x d`` over the limits of their variables, in native units, ``(n,)``."""
-        excesses = [
-            constraint.excess(self._scales[column].to_native(values[:, column])).clamp_min(0.0)
-            for column, constraint in self.on_values
-        ]
-        return torch.stack([torch.zeros(len(values)).to(values), *excesses]).sum(0)
 
 
 class ConstrainedEmptySetModel(EmptySetModel):
@@ -236,9 +196,12 @@ class ConstrainedSetModel(SetModel):
     def __init__(self, setting: Setting, index: int, seed: int, effects: OutcomeEffects, multi_task: bool) -> None:
         super().__init__(setting, index, seed)
         task, device, target = setting.task, setting.device, self._target
-        self._constraints = SetConstraints(task, index)
+        affected = task.diagram.mutilate(target).descendants(target)
+        self._of_values = [c for c in task.constraints if c.node in target]
+        self._natural = [c for c in task.constraints if c.node not in target | affected]
+        self._modelled = [c for c in task.constraints if c.node in affected - target]
         # The reward is last, so that it is conditioned on the constrained nodes.
-        self._outcomes = [*(constraint.node for constraint in self._constraints.modelled), task.reward]
+        self._outcomes = [*(constraint.node for constraint in self._modelled), task.reward]
         self._columns = [task.nodes.index(node) for node in self._outcomes]
         self._priors_of: list[Effect] = [partial(effects.effect_on, node, target) for node in self._outcomes]
         model: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
@@ -246,10 +209,13 @@ class ConstrainedSetModel(SetModel):
         self._joint = model(names, len(self._members), self._priors_of, device, self._categories)
         self._values = self._candidates[:0]
         count = DRAWS if multi_task else 1
-        engine = SobolEngine(max(1, len(self._constraints.modelled)), scramble=True, seed=seed)
+        engine = SobolEngine(max(1, len(self._modelled)), scramble=True, seed=seed)
         self._draws = engine.draw(count, dtype=torch.float64).clamp(1e-6, 1.0 - 1e-6).to(device)
 
-    def observe_outcomes(self, action: Action, observation: Observation, partial: bool = False) -> None:
+    def observe(self, action: Action, observation: Observation, reward: float) -> None:
+        self.learn(action, observation, partial=False)
+
+    def learn(self, action: Action, observation: Observation, partial: bool) -> None:
         """Learn from a round in which the set was played; without the reward if it is ``partial``."""
         values = self._values_of(action)
         if not partial:
@@ -257,9 +223,6 @@ class ConstrainedSetModel(SetModel):
         outcomes = [float(observation["nodes"][column]) for column in self._columns]
         errors = [standard_error(observation, column) for column in self._columns]
         self._joint.observe(values, outcomes, errors, partial)
-
-    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
-        """Do nothing: :meth:`observe_outcomes` learns the reward with the other nodes."""
 
     def adjust(self, mean: float, unit: float) -> None:
         """Do nothing: :meth:`adjust_outcomes` adjusts the reward with the other nodes."""
@@ -279,17 +242,22 @@ class ConstrainedSetModel(SetModel):
     def prior_means(self) -> np.ndarray:
         return self._priors_of[-1](self._values)[0].cpu().numpy()
 
-    @property
-    def noise(self) -> float:
-        raise NotImplementedError("constrained expected improvement does not depend on the noise")
-
     def violations(self, caution: float) -> np.ndarray:
         """Return the estimated total violation in each round in which the set was played; see :func:`violations`."""
         mean, root = self._at_data()
         std = root.square().sum(-1).sqrt()
-        modelled = violations(self._constraints.modelled, mean[:, :-1], std[:, :-1], caution)
-        fixed = natural_violation(self._constraints.natural, self._effects, caution)
-        return (modelled + self._constraints.excess(self._values)).cpu().numpy() + fixed
+        modelled = violations(self._modelled, mean[:, :-1], std[:, :-1], caution)
+        fixed = natural_violation(self._natural, self._effects, caution)
+        return (modelled + self._excess(self._values)).cpu().numpy() + fixed
+
+    def _excess(self, values: Tensor) -> Tensor:
+        """Return the total excess of values ``n x d`` over the limits of their variables, in native units, ``(n,)``."""
+        columns = dict(zip(self._scales, values.unbind(-1), strict=True))
+        excesses = [
+            constraint.excess(self._scales[constraint.node].to_native(columns[constraint.node])).clamp_min(0.0)
+            for constraint in self._of_values
+        ]
+        return torch.stack([torch.zeros(len(values)).to(values), *excesses]).sum(0)
 
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         mean, root = self._predict_outcomes(values, prior)
@@ -310,9 +278,9 @@ class ConstrainedSetModel(SetModel):
 
     def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         mean, root = self._predict_outcomes(values, prior)
-        gain = log_constrained_improvement(mean, root, self._constraints.modelled, best, self._draws)
-        natural = natural_log_feasibility(self._constraints.natural, self._effects)
-        return gain + natural + LOG_INFEASIBLE * self._constraints.excess(values)
+        gain = log_constrained_improvement(mean, root, self._modelled, best, self._draws)
+        natural = natural_log_feasibility(self._natural, self._effects)
+        return gain + natural + LOG_INFEASIBLE * self._excess(values)
 
 
 def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeEffects) -> float:

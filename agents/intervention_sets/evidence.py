@@ -14,6 +14,8 @@ from itertools import product
 from operator import itemgetter
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from cbo_gym._util.summation import add_up
 
@@ -25,6 +27,8 @@ SIGNALS = (3.0, 100.0)
 LINEAR_SIGNAL = 1.0
 # Least share of the variance that counts as unexplained, because of rounding.
 MIN_RESIDUAL = 1e-9
+# Number of observations for each coefficient of :func:`residual_std`.
+MIN_ROUNDS = 6
 
 
 @dataclass(frozen=True)
@@ -156,3 +160,20 @@ def linear_log_evidence(
 def _similarity(first: np.ndarray, second: np.ndarray, lengthscale: float) -> np.ndarray:
     squares = np.square(first).sum(axis=1)[:, None] + np.square(second).sum(axis=1) - 2.0 * first @ second.T
     return np.exp(-0.5 * squares.clip(0.0) / lengthscale**2)
+
+
+def residual_std(values: Tensor, rewards: Tensor) -> float | None:
+    """Return the standard deviation of rewards about a least-squares fit by a set's variables and their squares.
+
+    An intervention on these variables removes their part of the rewards' variance, and, without confounding, leaves the
+    rest. The arguments are of rounds where nothing was set, ``n x d`` and ``(n,)``. The estimate is None with fewer
+    than ``MIN_ROUNDS`` rounds a coefficient.
+    """
+    count, dim = values.shape
+    coefficients = 1 + 2 * dim
+    if count < MIN_ROUNDS * coefficients:
+        return None
+    standard = (values - values.mean(0)) / values.std(0).clamp_min(torch.finfo(values.dtype).tiny)
+    columns = torch.cat([torch.ones_like(standard[:, :1]), standard, standard.square()], -1)
+    fit = columns @ (torch.linalg.pinv(columns) @ rewards)
+    return float(((rewards - fit).square().sum() / (count - coefficients)).sqrt())

@@ -143,9 +143,6 @@ class FlatEffects:
         mean = float(np.mean(self._rewards)) if self._rewards else 0.0
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
-    def informs(self, target: frozenset[str]) -> bool:
-        return False
-
 
 def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
     """Return weights by variable from the best reward of setting each, relative to the worst; they sum to 1."""

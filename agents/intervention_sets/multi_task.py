@@ -152,16 +152,13 @@ class MultiTaskGPs(GaussianProcess):
             self._complete = torch.cat([self._complete, values[None]])
         self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
         self._variances = torch.cat([self._variances, self._outcomes.new_tensor(errors)[None].square()])
-        self._replace_data()
+        self.refresh()
 
     def adjust(self, units: Sequence[float]) -> None:
         self._units = self._units.new_tensor(units)
-        self._replace_data()
+        self.refresh()
 
     def refresh(self) -> None:
-        self._replace_data()
-
-    def _replace_data(self) -> None:
         mean, inputs = self._joint_inputs(self._values, None)
         residuals = ((self._outcomes - mean) / self._units).flatten()
         known = residuals.isfinite()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from functools import partial
 
 import numpy as np
 import torch
@@ -85,10 +84,6 @@ class ParentPosterior:
         """Return the variables in any set that is not negligible."""
         return frozenset().union(*self.weights)
 
-    def informs(self, target: frozenset[str]) -> bool:
-        """Return True, because the estimates do not depend on identification."""
-        return True
-
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """Return E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
 
@@ -137,7 +132,7 @@ class ParentPosterior:
         return self._weights
 
     def _search(self) -> dict[Parents, float]:
-        evaluate = self._gp_evidence if self._nonlinear else self._linear_evidence()
+        evaluate = self._gp_evidence if self._nonlinear else self._linear_evidence
         scores = evaluate(self._known)
         tried: set[Parents] = set()
         for _ in range(MAX_STEPS):
@@ -176,18 +171,14 @@ class ParentPosterior:
             scores[parents] = explanation.log_evidence + self._prior(len(parents))
         return scores
 
-    def _linear_evidence(self) -> partial[dict[Parents, float]]:
-        causes, rewards = self._causes, np.array(self._rewards)
-        inputs = (causes - causes.mean(axis=0)) / np.maximum(causes.std(axis=0), 1e-12)
-        effect = rewards - rewards.mean()
-        return partial(self._linear_scores, inputs.T @ inputs, inputs.T @ effect, float(effect @ effect))
-
-    def _linear_scores(
-        self, gram: np.ndarray, products: np.ndarray, total: float, sets: Collection[Parents]
-    ) -> dict[Parents, float]:
+    def _linear_evidence(self, sets: Collection[Parents]) -> dict[Parents, float]:
+        inputs = (self._causes - self._causes.mean(axis=0)) / np.maximum(self._causes.std(axis=0), 1e-12)
+        effect = np.array(self._rewards)
+        effect -= effect.mean()
+        moments = inputs.T @ inputs, inputs.T @ effect, float(effect @ effect), len(effect)
         scores: dict[Parents, float] = {}
         for size in {len(parents) for parents in sets}:
             same_size = [parents for parents in sets if len(parents) == size]
-            values = linear_log_evidence(gram, products, total, len(self._rewards), same_size) + self._prior(size)
+            values = linear_log_evidence(*moments, same_size) + self._prior(size)
             scores |= dict(zip(same_size, values.tolist(), strict=True))
         return scores

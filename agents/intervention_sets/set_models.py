@@ -16,11 +16,13 @@ from cbo_gym.actions import Costs, Domains
 from cbo_gym.agents.common.features import Levels
 from cbo_gym.agents.gp.forecast import MIN_FREEDOM
 from cbo_gym.agents.gp.model import is_noiseless
+from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
-from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel, Regressed
+from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
+from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel, ObservationalModel, Regressed, RewardGP
+from cbo_gym.agents.intervention_sets.evidence import residual_std
 from cbo_gym.agents.intervention_sets.sets_gp import SetsGP, novelty
-from cbo_gym.agents.intervention_sets.unexplained import residual_std
-from cbo_gym.task import Action, HardTask
+from cbo_gym.task import Action, HardTask, Observation
 
 # Number of quasi-random points for each variable of a set.
 CANDIDATES = 128
@@ -54,8 +56,8 @@ class InterventionSetModel(ABC):
         self._unset = task.codec.domains.unset
 
     @abstractmethod
-    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
-        """Learn from a round in which the set was played; ``error`` is the stated standard error of the reward."""
+    def observe(self, action: Action, observation: Observation, reward: float) -> None:
+        """Learn from a round in which the set was played."""
 
     @abstractmethod
     def adjust(self, mean: float, unit: float) -> None:
@@ -68,9 +70,9 @@ class InterventionSetModel(ABC):
     def estimates(self) -> np.ndarray:
         """Return the posterior means at the actions played, in the order of the rounds."""
 
-    @abstractmethod
     def prior_means(self) -> np.ndarray:
         """Return estimates from observations alone at the actions played, in the order of the rounds."""
+        return self.estimates()
 
     @abstractmethod
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,14 +120,15 @@ class InterventionSetModel(ABC):
 class EmptySetModel(InterventionSetModel):
     """The empty set, modelled by the mean of its n rewards, with the standard error s / sqrt(n).
 
-    The standard deviation s includes one further reward, at the distance ``unit`` from the mean.
+    Its rewards are observations. The standard deviation s includes one further reward, which is ``unit`` away from the
+    mean.
     """
 
     def __init__(self, task: HardTask, index: int, cost: float) -> None:
         super().__init__(task, index, cost)
         self._rewards: list[float] = []
 
-    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
+    def observe(self, action: Action, observation: Observation, reward: float) -> None:
         self._rewards.append(reward)
 
     def adjust(self, mean: float, unit: float) -> None:
@@ -138,10 +141,6 @@ class EmptySetModel(InterventionSetModel):
 
     def estimates(self) -> np.ndarray:
         return np.full(len(self._rewards), self._mean)
-
-    def prior_means(self) -> np.ndarray:
-        """Return :meth:`estimates`, because the set's rewards are observations."""
-        return self.estimates()
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         mean, std = torch.tensor([[self._mean], [self._std]], dtype=torch.float64).expand(2, len(points))
@@ -175,16 +174,14 @@ class SetModel(InterventionSetModel):
 
     # Argument ``prior`` of _predict at the candidates, which refresh computes.
     _prior: tuple[Tensor, Tensor]
+    _gp: RewardGP
 
     def __init__(self, setting: Setting, index: int, seed: int) -> None:
         task, effects, self._costs, device = setting
         self._target = task.targets[index]
         super().__init__(task, index, self._costs.fixed_cost(self._target))
-        self._scales = {
-            name: scale
-            for name, scale in zip(task.manipulable, task.codec.domains.scales, strict=True)
-            if name in self._target
-        }
+        domains = Domains({name: domain for name, domain in task.manipulable.items() if name in self._target})
+        self._scales = dict(zip(domains.names, domains.scales, strict=True))
         self._effects = effects
         self._effect = partial(effects.effect, self._target)
         self._covariates = [task.nodes.index(name) for name in self._scales]
@@ -192,7 +189,6 @@ class SetModel(InterventionSetModel):
         dim = len(self._members)
         engine = SobolEngine(dim, scramble=True, seed=seed)
         self._candidates = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(device)
-        domains = Domains({name: task.manipulable[name] for name in self._scales})
         self._categories, self._levels = domains.category_counts, Levels.of(domains)
         if self._levels is not None:
             self._candidates = self._levels.from_uniform(self._candidates).unique(dim=0)
@@ -207,6 +203,13 @@ class SetModel(InterventionSetModel):
     @abstractmethod
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[Y | do(x)] at ``values``; ``prior`` is computed if None."""
+
+    def adjust(self, mean: float, unit: float) -> None:
+        self._gp.unit = unit
+
+    @property
+    def noise(self) -> float:
+        return self._gp.noise_of_rewards
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         return self._predict(points.to(self._candidates))
@@ -275,18 +278,19 @@ class SetModel(InterventionSetModel):
 class SeparateSetModel(SetModel):
     """A set of variables with a separate GP."""
 
+    _gp: CausalGP
+
     def __init__(self, setting: Setting, index: int, seed: int) -> None:
         super().__init__(setting, index, seed)
         task = setting.task
         noise_std = 0.0 if is_noiseless(task, task.reward) else None
         name = f"{task.reward} | do({', '.join(sorted(self._target))})"
-        self._gp = CausalGP(name, len(self._members), self._effect, setting.device, noise_std, self._categories)
+        self._gp: CausalGP = CausalGP(
+            name, len(self._members), self._effect, setting.device, noise_std, self._categories
+        )
 
-    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
-        self._gp.observe(self._values_of(action), reward, error)
-
-    def adjust(self, mean: float, unit: float) -> None:
-        self._gp.unit = unit
+    def observe(self, action: Action, observation: Observation, reward: float) -> None:
+        self._gp.observe(self._values_of(action), reward, standard_error(observation, -1))
 
     def refresh(self) -> None:
         self._prior = self._effect(self._candidates)
@@ -304,16 +308,15 @@ class SeparateSetModel(SetModel):
     def regressions(self, values: Tensor) -> dict[str, Regressed]:
         return {self._reward: self._gp.regressed(values.to(self._candidates))}
 
-    @property
-    def noise(self) -> float:
-        return self._gp.noise_of_rewards
-
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self._gp.predict(values, prior)
 
 
 class SharedSetModel(SetModel):
     """A set of variables that shares its GP with the other sets."""
+
+    _gp: SetsGP
+    _effects: ObservationalModel | CandidateGraphs
 
     def __init__(self, setting: Setting, index: int, seed: int, gp: SetsGP) -> None:
         super().__init__(setting, index, seed)
@@ -323,13 +326,10 @@ class SharedSetModel(SetModel):
         # Values played so far, ``n x d``.
         self._values = self._candidates[:0]
 
-    def observe(self, action: Action, reward: float, error: float = 0.0) -> None:
+    def observe(self, action: Action, observation: Observation, reward: float) -> None:
         values = self._values_of(action)[None]
         self._values = torch.cat([self._values, values])
-        self._gp.observe(self.index, *self._inputs(values), reward, error)
-
-    def adjust(self, mean: float, unit: float) -> None:
-        self._gp.unit = unit
+        self._gp.observe(self.index, *self._inputs(values), reward, standard_error(observation, -1))
 
     def refresh(self) -> None:
         self._prior = self._inputs(self._candidates)
@@ -366,10 +366,6 @@ class SharedSetModel(SetModel):
     def regressions(self, values: Tensor) -> dict[str, Regressed]:
         inputs, means = self._inputs(values.to(self._candidates))
         return {self._reward: Regressed(self._gp, inputs, means)}
-
-    @property
-    def noise(self) -> float:
-        return self._gp.noise_of_rewards
 
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self._gp.predict(*(prior or self._inputs(values)))

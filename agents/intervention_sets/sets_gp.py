@@ -62,13 +62,13 @@ class SetsGP(RewardGP):
     def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float, error: float = 0.0) -> None:
         """Add the reward of an action of the set with number ``owner``: inputs ``1 x d``, and m there, ``(1,)``."""
         self._owners = torch.cat([self._owners, self._owners.new_tensor([owner])])
-        self._rewards = torch.cat([self._rewards, mean.new_tensor([reward])])
+        self.rewards = torch.cat([self.rewards, mean.new_tensor([reward])])
         self.add(inputs.cpu(), reward - mean.cpu(), error)
 
     def revise(self, owner: int, inputs: Tensor, means: Tensor) -> None:
         """Replace the inputs ``n x d`` and the prior means ``(n,)`` of a set's data."""
         is_owned = self._owners == owner
-        self.inputs[is_owned], self.outputs[is_owned] = inputs, self._rewards[is_owned] - means
+        self.inputs[is_owned], self.outputs[is_owned] = inputs, self.rewards[is_owned] - means
         self._points = self._points[:0]
 
     def predict(self, inputs: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,12 +82,12 @@ class SetsGP(RewardGP):
 
     def prior_means(self, owner: int) -> Tensor:
         """Return prior means at a set's data, shape ``(n,)``."""
-        return (self._rewards - self.outputs)[self._owners == owner]
+        return (self.rewards - self.outputs)[self._owners == owner]
 
     def means_at_data(self, owner: int) -> Tensor:
         """Return posterior means at a set's data, shape ``(n,)``."""
         is_owned = self._owners == owner
-        return self.prior_means(owner) + self.mean(self.inputs[is_owned]) if is_owned.any() else self._rewards[is_owned]
+        return self.prior_means(owner) + self.mean(self.inputs[is_owned]) if is_owned.any() else self.rewards[is_owned]
 
     def _standardise(self) -> None:
         super()._standardise()
