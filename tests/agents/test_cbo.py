@@ -9,9 +9,8 @@ import torch
 from gymnasium import spaces
 from scipy.stats import norm
 
-from cbo_gym import Mode, Round, evaluate
+from cbo_gym import Mode, Round
 from cbo_gym.actions import ChoiceCodec, Domains
-from cbo_gym.agents import Random
 from cbo_gym.agents.intervention_sets.acquisition import log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.causal_prior import (
     CausalGP,
@@ -21,8 +20,8 @@ from cbo_gym.agents.intervention_sets.causal_prior import (
 )
 from cbo_gym.agents.intervention_sets.cbo import CBO, coverage
 from cbo_gym.agents.intervention_sets.ccbo import CCBO
+from cbo_gym.agents.intervention_sets.evidence import residual_std
 from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel
-from cbo_gym.agents.intervention_sets.unexplained import residual_std
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge, HardTask
@@ -75,24 +74,20 @@ def toy_effect(target: frozenset[str], values: np.ndarray) -> np.ndarray:
 def test_causal_prior_is_the_interventional_mean_where_there_are_observations(
     target: frozenset[str], low: float, high: float
 ) -> None:
-    """The noise of Y has deviation 1. With 500 observations and a smooth curve of about 8 degrees of freedom the
-    root mean squared error is about sqrt(8 / 500) = 0.13; twice that is allowed for the mean, and 0.5 anywhere."""
-    model = observed(TOY, 500)
+    """The noise of Y has deviation 1. With 300 observations and a smooth curve of about 8 degrees of freedom the
+    root mean squared error is about sqrt(8 / 300) = 0.16; twice that is allowed for the mean, and 0.5 anywhere."""
+    model = observed(TOY, 300)
     assert model.rule(target) == "simulation"
     domain = {X0: (-5.0, 5.0), X1: (-5.0, 20.0)}[target]
     natives = np.linspace(low, high, 15)
     values = torch.tensor((natives - domain[0]) / (domain[1] - domain[0]))[:, None]
     mean, std = model.effect(target, values)
     error = np.abs(mean.numpy() - toy_effect(target, natives))
-    assert np.sqrt((error**2).mean()) < 0.26
+    assert np.sqrt((error**2).mean()) < 0.33
     assert error.max() < 0.5
+    _, unobserved = model.effect(target, torch.tensor([[0.02 if target == X0 else 0.95]], dtype=torch.float64))
     assert (std > 0.0).all()
-
-
-def test_the_prior_is_less_sure_where_nothing_was_observed() -> None:
-    model = observed(TOY, 40)
-    _, std = model.effect(X1, torch.tensor([[0.25], [0.95]], dtype=torch.float64))  # X1 = 1.25 and 18.75
-    assert std[1] > 2.0 * std[0]
+    assert unobserved > 2.0 * std.max()
 
 
 def test_rules_of_the_confounded_graph() -> None:
@@ -154,22 +149,18 @@ def test_back_door_adjustment_removes_confounding() -> None:
 # The GP of a set.
 
 
-def test_without_data_the_gp_is_its_prior() -> None:
-    gp = CausalGP("Y", 1, lambda values: (values[:, 0], torch.full_like(values[:, 0], 0.5)))
-    gp.unit = 2.0
-    mean, std = gp.predict(torch.tensor([[0.25]], dtype=torch.float64))
-    assert float(mean) == 0.25
-    assert float(std) == pytest.approx(math.sqrt(4.0 + 0.25))
-
-
-def test_a_new_prior_takes_effect_and_data_overrule_it() -> None:
-    level = {"mean": 0.0}
+def test_the_gp_starts_from_its_prior_a_new_prior_takes_effect_and_data_overrule_it() -> None:
+    level = {"mean": 0.25}
 
     def effect(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.full_like(values[:, 0], level["mean"]), torch.ones_like(values[:, 0])
+        return torch.full_like(values[:, 0], level["mean"]), torch.full_like(values[:, 0], 0.5)
 
     gp = CausalGP("Y", 1, effect)
+    gp.unit = 2.0
     grid = torch.linspace(0.0, 1.0, 30, dtype=torch.float64)[:, None]
+    mean, std = gp.predict(grid)
+    assert mean.tolist() == [0.25] * 30
+    assert std.tolist() == pytest.approx([math.sqrt(4.0 + 0.25)] * 30)
     for value in grid:
         gp.observe(value, 3.0)
     before = gp.predict(grid)[0]
@@ -201,16 +192,12 @@ def test_the_units_of_rewards_change_nothing_but_units():
     torch.testing.assert_close(predicted(100.0) / 100.0, predicted(1.0), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (3.0, 0.5), (-2.0, 1.5), (1.0, 1e-3)])
-def test_expected_improvement_is_the_closed_form(mean: float, std: float) -> None:
-    best = 1.0
+def test_expected_improvement_is_the_closed_form_also_far_below_the_best() -> None:
+    mean, std, best = np.array([0.0, 3.0, -2.0, 1.0]), np.array([1.0, 0.5, 1.5, 1e-3]), 1.0
     z = (mean - best) / std
     expected = (mean - best) * norm.cdf(z) + std * norm.pdf(z)
-    found = log_expected_improvement(*torch.tensor([mean, std], dtype=torch.float64), best).exp()
-    assert float(found) == pytest.approx(expected, rel=1e-9)
-
-
-def test_log_expected_improvement_far_below_the_best() -> None:
+    found = log_expected_improvement(torch.from_numpy(mean), torch.from_numpy(std), best).exp()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
     z = -torch.tensor([1e5, 1e3, 100.0, 30.0, 10.0, 1.0 + 1e-9, 1.0 - 1e-9], dtype=torch.float64)
     found = log_expected_improvement(z, torch.ones_like(z), 0.0)
     assert found.isfinite().all()
@@ -274,9 +261,9 @@ def test_epsilon_by_hand_and_how_it_is_used(
 
 @pytest.mark.parametrize("scaling", ["divide", "multiply"])
 def test_without_initial_data_it_observes_until_there_is_a_hull(scaling: str) -> None:
-    env, task = make(TOY, 0, 6)
+    env, task = make(TOY, 0, 3)
     played, _ = play(CBO(scaling=scaling), env, replace(task, initial_data=()), 0)
-    assert [task.targets[action["target"]] for action in played[:3]] == [frozenset()] * 3
+    assert [task.targets[action["target"]] for action in played] == [frozenset()] * 3
 
 
 def test_the_empty_set_is_exploited_where_it_is_best() -> None:
@@ -297,7 +284,6 @@ def test_the_empty_set_is_exploited_where_it_is_best() -> None:
 
 def test_rewards_of_the_empty_set_after_the_last_observation_change_no_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     _, task = make(TOY, 0, 1)
-    agent = begun(CBO(max_observations=len(task.initial_data)), task)
     known = sum(not task.targets[int(past.action["target"])] for past in task.initial_data)
     make_effects, effects = CBO.make_effects, []
     monkeypatch.setattr(CBO, "make_effects", lambda self: effects.append(make_effects(self)) or effects[-1])
@@ -340,13 +326,15 @@ def test_a_lucky_reward_is_no_peak_if_observations_are_noisy() -> None:
 
 
 def test_only_the_given_targets_are_explored_and_costs_steer() -> None:
-    env, task = make(TOY, 0, 4)
-    played, _ = play(CBO(targets=[{"X0"}]), env, task, 0)
-    assert {task.targets[action["target"]] for action in played} <= {frozenset(), X0}
+    env, task = make(TOY, 0, 3)
+
+    def played(agent: CBO) -> set[frozenset[str]]:
+        return {task.targets[action["target"]] for action in play(agent, env, task, 0)[0]}
+
+    assert played(CBO(targets=[{"X0"}])) <= {frozenset(), X0}
+    assert played(CBO(targets=[[]])) == {frozenset()}
     for agent in (CBO(costs={"X1": 1e9}), CBO(costs={("X1",): 1e9}), CCBO(costs={frozenset({"X1"}): 1e9})):
-        assert X1 not in {task.targets[action["target"]] for action in play(agent, env, task, 0)[0]}
-    nothing, _ = play(CBO(targets=[[]]), env, task, 0)
-    assert {task.targets[action["target"]] for action in nothing} == {frozenset()}
+        assert X1 not in played(agent)
 
 
 def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
@@ -362,11 +350,10 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
 
 
 @pytest.mark.parametrize("env_id", [TOY, COMPLETE])
-@pytest.mark.parametrize("observing", [None, True, False])
-def test_without_some_of_the_initial_data_it_plays(env_id: str, observing: bool | None) -> None:
-    env, task = make(env_id, 0, 3)
-    empty = task.targets.index(frozenset())
-    data = tuple(past for past in task.initial_data if (past.action["target"] == empty) is observing)
+@pytest.mark.parametrize("observing", [True, False])
+def test_with_observations_or_interventions_alone_it_plays(env_id: str, observing: bool) -> None:
+    env, task = make(env_id, 0, 2)
+    data = tuple(past for past in task.initial_data if (not task.targets[past.action["target"]]) is observing)
     agent = CBO()
     actions, _ = play(agent, env, replace(task, initial_data=data), 0)
     assert all(task.action_space.contains(action) for action in actions)
@@ -378,7 +365,7 @@ def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() ->
     _, task = make(TOY, 0, 1)
     hill, target = 0.3, np.int64(task.targets.index(X1))
     values = [hill] * 20 + [(number + 0.5) / 10 for number in range(10)]
-    for seed in range(4):
+    for seed in range(2):
         noise = np.random.default_rng(seed).normal(0.0, 0.3, len(values))
         past = [*toy_rounds([(0.0, 0.0), (1.0, -1.0), (0.5, 2.0)])]
         for value, error in zip(values, noise, strict=True):
@@ -392,15 +379,6 @@ def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() ->
             agent.update(*past[-1], {})
         assert away[0] > 0.05
         assert away[1] < 0.05
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_toy_graph_mean_expected_reward_beats_random_in_every_run(seed: int) -> None:
-    learned, random = (
-        evaluate(build(), TOY, seed=seed, horizon=15, recommend="end").table["expected_reward"].mean()
-        for build in (CBO, Random)
-    )
-    assert learned > random
 
 
 def test_sets_that_are_not_explored_are_judged_by_observations_alone() -> None:

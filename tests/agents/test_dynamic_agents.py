@@ -5,6 +5,7 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 from cbo_gym import agents, evaluate
 from cbo_gym.agents.dynamic.unrolled import UnrolledModel
@@ -20,13 +21,11 @@ ROUNDS = 6
 
 
 @every_agent
-@pytest.mark.parametrize("env_id", ["CBO/DCBOStat-v0", "CBO/DCBONonStat-v0"])
-def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str) -> None:
+def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build) -> None:
     """Methods without the graph set all variables, the others those of a minimal intervention set."""
-    env, task = make(env_id, 0, ROUNDS, **SMALL)
+    env, task = make("CBO/DCBONonStat-v0", 0, ROUNDS, **SMALL)
     agent = build()
     actions, _ = play(agent, env, task, 0)
-    assert all(action in env.action_space for action in actions)
     for end in (2, 5):
         assert any(str(actions[end]) == str(actions[earlier]) for earlier in (end - 2, end - 1))
     assert agent.estimated_rewards().shape == (ROUNDS,)
@@ -38,26 +37,20 @@ def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build, env_id: str)
     else:
         assert sets <= {frozenset("X"), frozenset("Z")}
     if build is agents.DCBO:
-        actions, _ = play(agents.DCBO(joint=True), *make(env_id, 0, 2, **SMALL), 0)
+        actions, _ = play(agents.DCBO(joint=True), *make("CBO/DCBOStat-v0", 0, 2, **SMALL), 0)
         assert {task.targets[int(action["target"])] for action in actions} == {frozenset(task.manipulable)}
 
 
 @every_agent
-@pytest.mark.parametrize(
-    "kwargs", [{"slices": 1, "trials": 1}, {"slices": 3, "trials": 1}, {"trial_noise": 1.0, **SMALL}]
-)
+@pytest.mark.parametrize("kwargs", [{"slices": 3, "trials": 1}, {"trial_noise": 1.0, **SMALL}])
 def test_they_play_with_few_trials_without_data_and_with_noise(build, kwargs: dict) -> None:
     env, task = make("CBO/DCBOStat-v0", 0, 4, **kwargs)
-    bare = make_task(env, 0, horizon=4, initial_data=InitialData(observational=0, random=0))
     _, rewards = play(build(), env, replace(task, observational={}), 0)
     assert np.isfinite(rewards).all()
-    assert all(len(column) == 0 for column in bare.observational.values())
 
 
 def test_the_prior_of_dcbo_depends_on_the_implemented_round() -> None:
     """With many observations it is near E[Y_1 | do(Z_1 = z), Y_0 = y] = y + exp(-z / 20) - cos z in the middle."""
-    import torch
-
     task = make_task(gym.make("CBO/DCBOStat-v0"), 0, initial_data=InitialData(observational=150, random=0))
     z = torch.linspace(0.5, 0.9, 7, dtype=torch.float64)[:, None]
     native = -3.0 + 6.0 * z[:, 0].numpy()
@@ -71,12 +64,9 @@ def test_the_prior_of_dcbo_depends_on_the_implemented_round() -> None:
     assert (priors[1] - priors[0]).mean() == pytest.approx(1.0, abs=0.5)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_the_effect_of_the_slice_before_extrapolates(seed: int) -> None:
+def test_the_effect_of_the_slice_before_extrapolates() -> None:
     """Y_1 is Y_0 and a function of Z_1, of which the series have 4 and more, and Z_1 is set to at most 3."""
-    import torch
-
-    task = make_task(gym.make("CBO/DCBONoisy-v0"), seed, initial_data=InitialData(observational=40, random=0))
+    task = make_task(gym.make("CBO/DCBONoisy-v0"), 0, initial_data=InitialData(observational=40, random=0))
     before = np.quantile(task.observational["Y_0"], [0.2, 0.8])
     z = torch.linspace(0.0, 1.0, 7, dtype=torch.float64)[:, None]
     low, high = (
@@ -94,19 +84,6 @@ def test_a_slice_without_data_borrows_from_the_last_one_with_data() -> None:
     only_first = {name: column for name, column in task.observational.items() if name.endswith("_0")}
     unknown = UnrolledModel(replace(task, observational=only_first), 1, held)
     assert unknown.rule(frozenset({"Z_1"})) == "none"  # how one slice leads to the next was never seen
-
-
-@pytest.mark.slow
-def test_they_implement_better_actions_than_random() -> None:
-    """Rewards have no noise, so those of the last rounds of slices are what was implemented is worth."""
-
-    def implemented(build, seeds) -> float:
-        runs = [play(build(), *make("CBO/DCBOStat-v0", seed, 20, slices=2), seed)[1] for seed in seeds]
-        return float(np.mean([rewards[end] for rewards in runs for end in (9, 19)]))
-
-    random = implemented(agents.Random, range(20))
-    for build in AGENTS:
-        assert implemented(build, range(2)) > random + 0.5
 
 
 def test_runs_have_g_t_and_no_other_gap() -> None:

@@ -8,24 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cbo_gym import Agent, UnsupportedModeError, agents
+from cbo_gym import UnsupportedModeError, agents
 from cbo_gym.agents.super_arms.mets import PARTICLES, SignalPrior
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.noise import DistributionFamily, Uniform
 from tests.support.loop import make, play
 
 PERIODIC = "CBO/SSEMPeriodic-v0"
-STRUCTURAL = {
-    "SSEM-UCB": agents.SSEMUCB,
-    "SSEM-UCB-JO": agents.SSEMUCBJO,
-    "SSEM-UCB-Norm": agents.SSEMUCBNorm,
-    "SEM-UCB": agents.SEMUCB,
-    "METS": agents.METS,
-}
-OTHERS = {"SGB": agents.SGB, "IGP-UCB": agents.IGPUCB, "Random": agents.Random}
+STRUCTURAL = (agents.SSEMUCB, agents.SSEMUCBJO, agents.SSEMUCBNorm, agents.SEMUCB, agents.METS)
 
 
-@pytest.mark.parametrize("build", STRUCTURAL.values(), ids=STRUCTURAL.keys())
+@pytest.mark.parametrize("build", STRUCTURAL)
 def test_systems_that_are_not_separable_are_refused(build: Any) -> None:
     with pytest.raises(UnsupportedModeError, match="needs a separable system"):
         build().reset(make("CBO/Rosenbrock-Masked-v0", 0, 3)[1], 0)
@@ -44,16 +37,9 @@ def test_tasks_without_a_family_or_with_too_many_super_arms_are_refused() -> Non
         agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
 
-@pytest.mark.parametrize("build", OTHERS.values(), ids=OTHERS.keys())
-def test_methods_without_a_model_play_every_masked_problem(build: Any) -> None:
-    env, task = make("CBO/Alpine2-Masked-v0", 0, 5)
-    actions, _ = play(build(), env, task, 0)
-    assert all(env.action_space.contains(action) for action in actions)
-
-
-def fitted(agent: Any, rounds: int, **parameters: Any) -> Any:
+def fitted(agent: Any, rounds: int, env_id: str = PERIODIC, **parameters: Any) -> Any:
     """The agent after rounds of random play, which it learns from together."""
-    env, task = make(PERIODIC, 0, rounds, **parameters)
+    env, task = make(env_id, 0, rounds, **parameters)
     play(random := agents.Random(), env, task, 0)
     agent.reset(replace(task, initial_data=tuple(random.history)), 0)
     agent.act({})
@@ -70,17 +56,17 @@ class TestSSEM:
 
     @pytest.mark.parametrize(
         ("build", "external"),
-        [(agents.SSEMUCB, "sum"), (agents.SSEMUCBJO, "max"), (agents.SSEMUCBJO, "sum"), (agents.SSEMUCBNorm, "max")],
+        [(agents.SSEMUCB, "sum"), (agents.SSEMUCBJO, "max"), (agents.SSEMUCBNorm, "max")],
     )
     def test_plays_the_best_of_the_scores_written_out(self, build: Any, external: str) -> None:
-        rounds = 12
-        env, task = make(PERIODIC, 0, rounds, super_arm_size=3)
+        rounds = 16
+        env, task = make(PERIODIC, 0, rounds, super_arm_size=2)
         agent = build(degree=2, internal_scale=0.2, external_scale=0.01, external=external)
         play(agent, env, task, 0)
         agent.model.system = None  # so that there is a new fit
         action = agent.act({})
         counts = np.sum([past.action for past in agent.history], axis=0)
-        confidence = np.sqrt((3 + 1) * math.log(rounds) / counts)
+        confidence = np.sqrt((2 + 1) * math.log(rounds) / counts)
         unsure = math.log(rounds) / counts + 4.0 * (math.log(rounds) / counts) ** 2
         moments = agent.moments.normal_moments() if build is agents.SSEMUCBNorm else agent.moments.moments()
         by_signals = agent.expansion.variances(moments, agent.moments.covariances(moments))
@@ -90,7 +76,7 @@ class TestSSEM:
             doubt = sum((variances[i] + 12.0 * 10 * agent.model.error * arm[i]) * unsure[i] for i in range(10))
             internal.append(payoff + 0.2 * math.sqrt(doubt))
             chosen = confidence[arm > 0]
-            outer.append(0.0 if not len(chosen) else chosen.max() if external == "max" else chosen.sum() / 3)
+            outer.append(0.0 if not len(chosen) else chosen.max() if external == "max" else chosen.sum() / 2)
         growth = math.sqrt(math.sqrt(rounds) / math.log(rounds)) if build is agents.SSEMUCBJO else 1.0
         weight = 0.01 * np.ptp(internal) * growth * 4.0 * math.sqrt(math.log(rounds))
         scores = np.array(internal) + weight * np.array(outer)
@@ -114,21 +100,20 @@ class TestSSEM:
         assert agent.expand().coefficients.shape[1] == math.comb(10 + degree, degree)
         assert found == tried
 
-    @pytest.mark.parametrize("degree", [4, pytest.param(1, marks=pytest.mark.slow)])
-    def test_the_remainder_of_the_polynomials_is_added(self, degree: int) -> None:
+    def test_the_remainder_of_the_polynomials_is_added(self) -> None:
         """The mean payoffs under the fitted equations, over many draws of signals seen, where degree 4 misses much."""
-        agent = fitted(agents.SSEMUCBJO(degree=degree), 100, instance_seed=209)
+        agent = fitted(agents.SSEMUCBJO(degree=4), 100, instance_seed=209)
         super_arms, exogenous, _ = agent.model.rounds()
         rng = np.random.default_rng(0)
         signals = np.stack(
             [rng.choice(z[x > 0], 20_000) for x, z in zip(super_arms.T, exogenous.T, strict=True)], axis=1
         )
-        few = agent.super_arms[::7]
+        few = agent.super_arms[::20]
         means = np.array([agent.model.system.solve(arm * signals).sum(axis=-1).mean() for arm in few])
         errors = []
         for agent.corrected in (True, False):
             payoffs = agent.expand().expected_payoffs(agent.signal_moments())
-            errors.append(np.sqrt(np.square(payoffs[::7] - means).mean()))
+            errors.append(np.sqrt(np.square(payoffs[::20] - means).mean()))
         assert errors[0] < 0.25 * errors[1]
 
     def test_too_many_super_arms_leave_no_samples_for_the_remainder(self) -> None:
@@ -138,21 +123,17 @@ class TestSSEM:
         assert agent.expansion.remainder == 0.0
 
     def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
-        env, task = make("CBO/TrainDelay-v0", 0, 32, super_arm_size=2)
-        agent = agents.SSEMUCBJO(degree=2)
-        actions, _ = play(agent, env, task, 0)
-        assert all(env.action_space.contains(action) for action in actions)
-        assert not agent.moments.centre.any()
-        assert np.isfinite(agent.estimated_rewards()).all()
-        env, task = make(PERIODIC, 0, 6)
-        acyclic = agents.SSEMUCBJO(degree=2)
-        play(acyclic, env, task, 0)
+        options = {"rounds": 60, "super_arm_size": 3}
+        cyclic, acyclic = (
+            fitted(agents.SSEMUCBJO(degree=2), env_id=env_id, **options) for env_id in ("CBO/TrainDelay-v0", PERIODIC)
+        )
+        assert not cyclic.moments.centre.any()
         assert acyclic.moments.centre.all()
+        assert np.isfinite(cyclic.estimated_rewards()).all()
 
     def test_sem_ucb_is_linear(self) -> None:
-        env, task = make(PERIODIC, 0, 30)
         agent = agents.SEMUCB(internal_scale=0.02)
-        play(agent, env, task, 0)
+        fitted(agent, 30)
         action = agent.act({})
         (edges,) = agent.model.system.coefficients
         weights = np.linalg.inv(np.eye(10) - edges).sum(axis=0)
@@ -240,14 +221,3 @@ class TestMETS:
         assert len(rows) < 1000 < len(agent.super_arms)
         near = np.abs(agent.super_arms - actions[-1]).sum(axis=1) <= 2
         assert np.isin(np.flatnonzero(near), rows).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", [agents.METS, agents.SSEMUCBJO])
-def test_learners_beat_random(build: type[Agent]) -> None:
-    late = []
-    for each in (build, agents.Random):
-        env, task = make(PERIODIC, 0, 60, instance_seed=1)
-        late.append(play(each(), env, task, 0)[1][30:])
-    gain = late[0] - late[1]
-    assert gain.mean() > 3.0 * gain.std() / np.sqrt(len(gain))

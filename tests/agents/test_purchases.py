@@ -107,13 +107,13 @@ def test_agents_end_with_the_budget_and_recommend_all_nodes(agent):
 @pytest.mark.parametrize("upstream", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_node_is_bought_only_with_parents_that_can_be_had(upstream):
     """With the upstream condition each round makes one node: its parents are in stock."""
-    agent, bought = FastPKGFN(samples=4), []
+    agent, bought = FastPKGFN(samples=2), []
 
     def watch(played):
         bought.append(played.observation["bought"].sum())
 
-    evaluate(agent, f"{ASSEMBLY}(upstream={upstream})", 100, horizon=2, recommend="end", callbacks=[watch])
-    assert bought == [1.0] * 2
+    evaluate(agent, f"{ASSEMBLY}(upstream={upstream})", 100, horizon=1, recommend="end", callbacks=[watch])
+    assert bought == [1.0]
 
 
 def test_a_known_composition_is_not_bought():
@@ -197,27 +197,3 @@ def test_a_finished_product_is_not_taken_up_again():
 def test_other_networks_are_no_cascades():
     with pytest.raises(UnsupportedModeError, match="CascadeEI plays chains"):
         begun(CascadeEI(), ASSEMBLY)
-
-
-@pytest.mark.slow
-def test_the_cascade_agent_is_ahead_of_random_at_equal_cost():
-    seeds = range(100, 104)
-    ours, whole, single = (
-        np.array([evaluate(agent, CASCADE, seed, recommend="end").table["simple_regret"][-1] for seed in seeds])
-        for agent in ("CascadeEI", "FullRandom", "Random")
-    )
-    for theirs in (whole, single):
-        ahead = theirs - ours
-        assert ahead.mean() > 2.0 * ahead.std(ddof=1) / len(ahead) ** 0.5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", [FastPKGFN, PKGFN, KGFN, TSFN, FullEIFN])
-def test_agents_are_ahead_of_random_on_the_same_seeds(agent):
-    seeds = range(100, 106)
-    ours, theirs = (
-        np.array([evaluate(name, "CBO/GPs1-v0", seed, recommend="end").table["simple_regret"][-1] for seed in seeds])
-        for name in (agent(), "Random")
-    )
-    ahead = theirs - ours
-    assert ahead.mean() > 2.0 * ahead.std(ddof=1) / len(ahead) ** 0.5

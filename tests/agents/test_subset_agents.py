@@ -6,9 +6,6 @@ import pytest
 from cbo_gym import UnsupportedModeError, agents
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems import Problem
-from cbo_gym.problems.systems.linear_sem import Switched
-from cbo_gym.scm import Normal, StructuralCausalModel, Variable
 from tests.support.loop import make, play
 
 SMALL, HALVED = "CBO/LinearSEMHierarchical5-v0", "CBO/LinearSEMHalved-v0"
@@ -132,42 +129,3 @@ def test_subset_ucb_plays_the_greatest_bound():
         plays = max(len(own), 1)
         scores.append(own.sum() / plays + np.sqrt(2 * np.log(100**2) / plays))
     np.testing.assert_array_equal(agent.act({}), _subsets(5)[np.argmax(scores)])
-
-
-def _close_to_level(seed, gap):
-    """Two layers of two nodes, whose two vectors of weights differ by ``gap`` in each entry, up or down."""
-    rng = np.random.default_rng(seed)
-    variables = []
-    for index, (name, causes) in enumerate(
-        {"X1": (), "X2": (), "X3": ("X1", "X2"), "X4": ("X1", "X2"), "Y": ("X3", "X4")}.items()
-    ):
-        size = 1 + len(causes)
-        middle, step = rng.uniform(0.25, 1.0, size), 0.5 * gap * rng.choice([-1.0, 1.0], size)
-        middle *= rng.choice([-1.0, 1.0], size)
-        vectors = Switched(tuple((middle - step).tolist()), tuple((middle + step).tolist()))
-        variables.append(Variable(name, vectors, causes, (index,), Normal()))
-    return Problem(
-        name="Level",
-        scm=StructuralCausalModel(variables, reward="Y"),
-        description="A linear system whose subsets are hard to tell apart.",
-        citation="the tests",
-        action_domains=[(0.0, 1.0)] * 5,
-        noiseless_mean=True,
-    )
-
-
-@pytest.mark.slow
-def test_regret_grows_as_the_root_of_the_horizon_where_the_gaps_are_the_hardest_for_it():
-    """Of one system it grows slower, as a logarithm; the root is that of gaps that shrink as ``1 / sqrt(T)``."""
-    horizons = np.array([500, 1000, 2000, 5000, 10_000, 20_000])
-    slopes = []
-    for seed in range(100, 110):
-        regrets = [
-            _regret(agents.LinSEMUCB(), "CBO/Custom-Subset-v0", seed, int(horizon),
-                    problem=_close_to_level(seed + 200, 3.0 / np.sqrt(horizon)), max_episode_steps=None)
-            for horizon in horizons
-        ]  # fmt: skip
-        slopes.append(np.polyfit(np.log(horizons), np.log(regrets), 1)[0])
-    half = 2.262 * np.std(slopes, ddof=1) / np.sqrt(len(slopes))  # 95 %, nine degrees of freedom
-    assert half < 0.15
-    assert abs(np.mean(slopes) - 0.5) < half
