@@ -51,8 +51,8 @@ def test_the_loss_is_the_variance_that_a_round_leaves_integrated_over_directions
     np.testing.assert_allclose(after.mean, agent.posterior.mean, atol=1e-12)
     rng, target = np.random.default_rng(102), agent.target
     stds = np.sqrt(after.variances * np.einsum("j,ijk,k->i", target, after.spread, target))
-    optima = agent.posterior_optimum() + stds * rng.standard_normal((40_000, 5))
-    directions = rng.standard_normal((40, 5))
+    optima = agent.posterior_optimum() + stds * rng.standard_normal((20_000, 5))
+    directions = rng.standard_normal((30, 5))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     # In pairs of opposite ones, and with every node in every place, moments are those of the sphere.
     directions = np.concatenate([sign * np.roll(directions, k, axis=1) for sign in (-1, 1) for k in range(5)])

@@ -3,7 +3,6 @@
 import math
 import warnings
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import gymnasium as gym
@@ -14,12 +13,12 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import qmc
 
 from cbo_gym import Mode, agents, make_task
-from cbo_gym.agents.scopes.arm_index import HighestBounds, RunningAverages
+from cbo_gym.agents.scopes.arm_index import HighestBounds
 from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge
-from tests.support.loop import AGENT_SEED, begun, go_on, make, play
+from tests.support.loop import begun, make, play
 
 
 def arms_of(agent: Any, env_id: str, **kwargs: Any) -> list[tuple[frozenset[str], frozenset[str]]]:
@@ -43,7 +42,6 @@ def named(variables: str, contexts: str) -> tuple[frozenset[str], frozenset[str]
         ("CBO/CoCaFig1-v0", [named("X1", "C"), named("X2", "C")]),
         ("CBO/CoCaAligned-v0", [named("X1", "C"), named("X2", "C")]),
         ("CBO/Alpine2-Contextual-v0", [named("A1 A2 A3 A4 A5", "A0")]),
-        pytest.param("CBO/CoCaLarge-v0", [named("X1", "C1 C6"), named("X2", "C1")], marks=pytest.mark.slow),
     ],
 )
 def test_arms_are_the_possibly_optimal_scopes(env_id: str, expected: list) -> None:
@@ -59,7 +57,7 @@ def test_arms_see_no_context_that_does_not_matter_and_cobo_sets_everything_by_ev
 
 
 def test_cabo_plays_pomis_and_observes() -> None:
-    env, task = make("CBO/CoCaFig1-v0", 0, 20)
+    env, task = make("CBO/CoCaFig1-v0", 0, 12)
     agent = begun(agents.CaBO(), task)
     inner = agent.cbo.task
     assert inner.mode is Mode.HARD
@@ -67,7 +65,6 @@ def test_cabo_plays_pomis_and_observes() -> None:
     scopes = [frozenset(variable for variable, _ in scope) for scope in task.scopes]
     played = [scopes[action["scope"]] for action in play(agent, env, task, 0)[0]]
     assert played == [inner.targets[past.action["target"]] for past in agent.cbo.history]
-    assert set(played) >= {frozenset()}
     assert len(set(played)) > 1
     assert played.count(frozenset()) >= 3  # two variables: less has no hull
     with pytest.raises(ArgumentError, match="must offer an empty scope"):
@@ -102,13 +99,13 @@ def test_the_score_of_an_arm_by_hand() -> None:
 
 @pytest.mark.parametrize(("index", "times"), [("posterior", 2.0), ("published", 1.0)])
 def test_bounds_inside_an_arm_are_wider_than_those_that_compare_arms(index: str, times: float) -> None:
-    env, task = make("CBO/CoCaFig1-v0", 0, 18)
+    env, task = make("CBO/CoCaFig1-v0", 0, 12)
     agent = agents.CoCaBO(beta=0.3, index=index)
     play(agent, env, task, 0)
     context = np.array([0.4])
     action = agent.act({"context": context})
     arm = next(arm for arm in agent.arms if arm.scope == action["scope"])
-    plays = 19 if index == "posterior" else 1 + len(arm.rounds)
+    plays = 13 if index == "posterior" else 1 + len(arm.rounds)
     width = times * math.sqrt(0.3 * math.log(2 * 1 * plays / 0.1))
     grid = torch.linspace(0.0, 1.0, 1001, dtype=torch.float64)
     bounds = arm.gp.bound(torch.stack([grid, torch.full_like(grid, 0.4)], -1), width)
@@ -151,7 +148,6 @@ def test_the_published_index_is_the_running_average_of_the_bounds_of_then() -> N
 def test_first_plays_take_a_quarter_of_the_rounds_within_bounds() -> None:
     index = HighestBounds()
     assert [index.first_plays(2, horizon) for horizon in (16, 64, 100, 128, 700)] == [8, 8, 12, 16, 16]
-    assert RunningAverages().first_plays(3, 700) == 1
 
 
 def test_first_plays_fill_the_box_and_then_go_where_the_model_promises() -> None:
@@ -211,29 +207,3 @@ def test_an_arm_learns_what_is_best_in_a_context(backend: Any) -> None:
         assert chosen == pytest.approx(-c, abs=0.12)
     best = minimize_scalar(lambda x: -np.cos(2 * (x + 0.3)), bounds=(-1, 1), method="bounded").x
     assert 2 * arm.recommend(np.array([0.3]))["values"][0] - 1 == pytest.approx(best, abs=0.4)
-
-
-@pytest.mark.parametrize(
-    ("backend", "rewards"),
-    [("plain", [1e6, -1e6, 2e6, 0.0, 1e6, 3e6]), ("warped", [0.3] * 3), ("warped", [1.0] * 3 + [1e6])],
-)
-def test_awkward_rewards_do_not_end_a_run(backend: Any, rewards: list[float]) -> None:
-    _, task = make("CBO/CoCaFig1-v0", 0, 1)
-    agent = begun(agents.CoCaBO(backend=backend), task, AGENT_SEED)
-    go_on(agent, task, rewards, {"nodes": np.zeros(4), "context": np.zeros(1)})
-
-
-def test_gp_ucb_uses_the_context() -> None:
-    """Taught that X2 = C is best, it follows the context."""
-    _, task = make("CBO/CoCaAligned-v0", 0, 1)
-    agent = begun(agents.GPUCB(beta=0.1), task)
-    rng = np.random.default_rng(0)
-    contexts = rng.uniform(-1, 1, (41, 1))
-    agent.act({"context": contexts[0]})
-    for (context,), following in pairwise(contexts):
-        action = {"scope": 1, "values": rng.random(2)}
-        reward = float(np.cos(context - (4 * action["values"][1] - 2)))
-        agent.update(action, {"nodes": np.zeros(4), "context": following}, reward, {})
-    for context in (-0.6, 0.6):
-        action = agent.act({"context": np.array([context])})
-        assert np.cos(context - (4 * action["values"][1] - 2)) > 0.95

@@ -16,9 +16,8 @@ from cbo_gym.agents.discrete.parallel_bandit import rarest
 from cbo_gym.agents.discrete.ucb import confidence, upper_bound
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
-from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
+from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.task import DiscreteTask
-from tests.support.binary_scms import greatest_lead, random_scm
 from tests.support.loop import begun, make, play
 
 
@@ -39,20 +38,6 @@ def test_arms_on_fewer_sets(env_id: str, counts: tuple[int, int, int]) -> None:
     assert found[1] == sum(2 ** len(target) for target in minimal)
     assert found == counts
     assert set(arms_of(task, "possibly_optimal")) < set(arms_of(task, "minimal")) < set(arms_of(task, "all"))
-
-
-@pytest.mark.parametrize("env_id", ["IV", "XYZW"])
-def test_the_possibly_optimal_sets_are_those_that_are_best_in_some_system(env_id: str) -> None:
-    diagram = task_of(f"CBO/{env_id}Bandit-v0").diagram
-    rng = np.random.default_rng(0)
-    scope = {s: frozenset((name, frozenset[str]()) for name in s) for s in minimal_intervention_sets(diagram, "Y")}
-    optimal = pomis(diagram, "Y")
-    for one in optimal:
-        rivals = [scope[other] for other in scope if other != one]
-        assert greatest_lead(diagram, "Y", scope[one], rivals, rng, [(40, 40)]) > 1e-3
-    for _ in range(50):
-        values = dict(zip(scope, random_scm(diagram, "Y", rng).best_values(diagram, scope.values()), strict=True))
-        assert max(values[one] for one in optimal) >= max(values.values()) - 1e-12
 
 
 def test_upper_bounds_solve_their_equation() -> None:
@@ -85,21 +70,15 @@ def test_ucb_plays_the_arm_with_the_greatest_bound() -> None:
     assert agent.counts.sum() == 200
 
 
-def regret_of(agent: ArmAgent, env_id: str, seeds: range, rounds: int) -> np.ndarray:
-    env = gym.make(env_id)
-    expected = oracle_of(env).expected_rewards(list(range(int(env.action_space.n)))).value  # type: ignore[attr-defined]
-    task = task_of(env_id, rounds)
-    played = [play(agent, env, task, seed)[0] for seed in seeds]
-    return np.array([(expected.max() - expected[[int(a) for a in actions]]).sum() for actions in played])
-
-
-@pytest.mark.parametrize("name", ["UCB", "TS"])
-def test_fewer_arms_mean_less_regret(name: str) -> None:
+@pytest.mark.parametrize("build", [agents.UCB, agents.TS])
+def test_fewer_arms_mean_less_regret(build: type[ArmAgent]) -> None:
+    env, task = make("CBO/XYZWBandit-v0", 0, 500)
+    expected = oracle_of(env).expected_rewards(list(range(len(task.arms)))).value
     everything, few = (
-        regret_of(getattr(agents, name)(sets=kind), "CBO/XYZWBandit-v0", range(3), 500)
-        for kind in ("all", "possibly_optimal")
+        [(expected.max() - expected[play(build(sets=sets), env, task, seed)[0]]).sum() for seed in range(2)]
+        for sets in ("all", "possibly_optimal")
     )
-    assert few.max() < everything.min()
+    assert max(few) < min(everything)
 
 
 def test_a_reward_between_0_and_1_counts_in_part() -> None:
@@ -152,10 +131,9 @@ def test_successive_rejects_shares_its_rounds() -> None:
     assert task.arms[int(agent.recommend())] == {"Z": 0.0}
 
 
-@pytest.mark.parametrize("rounds", [1, 5])
-def test_fewer_rounds_than_arms(rounds: int) -> None:
+def test_fewer_rounds_than_arms() -> None:
     for agent in (agents.SuccessiveRejects(), agents.UCB(), agents.TS()):
-        env, task = make("CBO/IVBandit-v0", 0, rounds)
+        env, task = make("CBO/IVBandit-v0", 0, 5)
         play(agent, env, task, 0)
         assert int(agent.recommend()) in range(9)
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from cbo_gym.agents.common.search import best_first
-from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
-from cbo_gym.agents.gp.kernels import SquaredExponential
+from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
 from cbo_gym.agents.networks.gp_network import GPNetwork
@@ -19,18 +18,10 @@ from cbo_gym.agents.networks.novelty import (
     relative_posterior_std,
     reward_inputs,
 )
-from tests.support.loop import flat, make, play, reset, started
+from tests.support.loop import make, reset, started
 
 
-@pytest.mark.parametrize(
-    ("covariance", "noise"),
-    [
-        (SquaredExponential, 0.0),
-        (partial(mechanism_kernel, parents=1), 0.3),
-        (additive_kernel, 0.0),
-        (partial(two_part_kernel, first=1), 0.3),
-    ],
-)
+@pytest.mark.parametrize(("covariance", "noise"), [(partial(mechanism_kernel, parents=1), 0.3), (additive_kernel, 0.0)])
 def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
     rng = np.random.default_rng(0)
     gp = GaussianProcess("X", 2, covariance=covariance, noise_std=noise)
@@ -38,7 +29,7 @@ def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
     gp.add(inputs, np.sin(6.0 * inputs).sum(-1) + noise * rng.standard_normal(8))
     points = torch.from_numpy(rng.random((6, 2)))
     generator = torch.Generator().manual_seed(0)
-    draws = torch.stack([gp.draw(generator)(points) for _ in range(500)])
+    draws = torch.stack([gp.draw(generator)(points) for _ in range(300)])
     mean, std = gp.posterior(points)
     errors = (draws.mean(0) - mean) / (std / len(draws) ** 0.5)
     assert errors.abs().max() < 4.5  # standard errors
@@ -119,7 +110,7 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
     exploration = Exploration(agent.network, seed=0)
     unknown, known = np.array([0.5, 0.5]), played[0]
     assert exploration.replacement(unknown, played, best, seed=0) is unknown
-    others = [exploration.replacement(known, played, best, seed=seed) for seed in range(12)]
+    others = [exploration.replacement(known, played, best, seed=seed) for seed in range(8)]
     assert exploration.spent == np.ceil(RATE * len(played) ** 0.5)
     far = [np.abs(other - known).max() > 0.01 for other in others]
     assert all(far[: exploration.spent])
@@ -127,17 +118,12 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
     assert not any(np.array_equal(other, known) for other in others)
 
 
-@pytest.mark.parametrize("corner", [0.0, 1.0])
-def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside(corner) -> None:
-    beside = Exploration(started(MCBO(), "CBO/Dropwave-v0").network, seed=0).nudge(np.array([corner, 0.5]))
-    assert 0.0 < beside[0] < 1.0
-    assert abs(beside[0] - corner) < 0.01
-
-
-def test_no_action_is_repeated_where_nothing_is_noisy() -> None:
-    env, task = make("CBO/Dropwave-v0", 4, 12)
-    actions, _ = play(MCBO(), env, task, 4)
-    assert len({flat(action).tobytes() for action in actions}) == len(actions)
+def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside() -> None:
+    exploration = Exploration(started(MCBO(), "CBO/Dropwave-v0").network, seed=0)
+    for corner in (0.0, 1.0):
+        beside = exploration.nudge(np.array([corner, 0.5]))
+        assert 0.0 < beside[0] < 1.0
+        assert abs(beside[0] - corner) < 0.01
 
 
 @pytest.mark.parametrize(

@@ -30,29 +30,24 @@ def true_parents(env_id, **keywords):
 
 def test_cbo_u_learns_the_parents_of_linear_systems():
     hits = 0
-    for instance in (11, 12, 13, 14):  # others than those on which the defaults were chosen
+    for instance in (11, 12):  # others than those on which the defaults were chosen
         agent, _ = started(CBOU(), ER10, instance, graph="hidden", instance_seed=instance)
         likeliest = max(agent.posterior.weights.items(), key=lambda pair: pair[1])[0]
         wrong = likeliest ^ true_parents(ER10, instance_seed=instance)
         hits += 10 - len(wrong)
         assert sum(agent.posterior.weights.values()) == pytest.approx(1.0)
-    assert hits >= 32  # of 40 variables
+    assert hits >= 16  # of 20 variables
 
 
-def test_nonlinear_parents_are_learned_by_gaussian_processes():
-    linear, smooth = (started(CBOU(nonlinear=nonlinear), TOY, 2, graph="hidden") for nonlinear in (False, True))
-    assert frozenset({"X1"}) in smooth[0].posterior.weights
-    for agent, task in (linear, smooth):
-        assert task.action_space.contains(agent.act({}))
-        assert agent.explored <= set(task.targets)
-        assert agent.epsilon == 0.0
-
-
-def test_cbo_u_explores_the_likely_parents_alone():
+def test_nonlinear_parents_are_learned_by_gaussian_processes_and_likely_ones_alone_are_explored():
+    agent, task = started(CBOU(nonlinear=True), TOY, 2, graph="hidden")
+    assert frozenset({"X1"}) in agent.posterior.weights
+    assert task.action_space.contains(agent.act({}))
     agent, task = started(CBOU(), "CBO/ErdosRenyi20-v0", graph="hidden")
     agent.act({})
     assert agent.explored == {target for target in task.targets if target <= agent.posterior.parents()}
     assert len(agent.explored) < len(task.targets)
+    assert agent.epsilon == 0.0
 
 
 def test_linear_evidence_is_that_of_the_normal_model():
@@ -115,10 +110,7 @@ def test_the_greatest_of_normal_variables_and_the_information_on_it():
     greatest = greatest_rewards(mean, std)
     draws = np.random.default_rng(0).normal(mean.numpy(), std.numpy(), (20_000, 3)).max(axis=1)
     np.testing.assert_allclose(greatest, np.quantile(draws, (np.arange(8) + 0.5) / 8), atol=0.03)
-    gain = information_on_greatest(mean, std, 0.3, greatest)
-    assert (gain >= 0.0).all()
-    far = information_on_greatest(mean - 100.0, std, 0.3, greatest)
-    assert (far < 1e-6).all()
+    assert (information_on_greatest(mean - 100.0, std, 0.3, greatest) < 1e-6).all()
     mean, std = torch.tensor([1.8, 0.4], dtype=torch.float64), torch.tensor([0.02, 0.8], dtype=torch.float64)
     best, unknown = information_on_greatest(mean, std, 0.2, greatest_rewards(mean, std))
     assert unknown > best, "with noisy rewards an unknown variable is more informative than a known best one"

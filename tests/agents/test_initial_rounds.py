@@ -4,14 +4,14 @@ import gymnasium as gym
 import pytest
 
 from cbo_gym import make_task
-from cbo_gym.agents import CBO, EICF, GPUCB, MCBO, Random
+from cbo_gym.agents import CBO, GPUCB, Random
 from cbo_gym.agents.common.initial import MAX_OBSERVATIONS, few_observations
 from tests.support.loop import begun
 
 LARGE = "CBO/SurveyToyGraph-v0"  # 1,000 observations, then an intervention on each of two sets
 
 
-@pytest.mark.parametrize("agent", [CBO(), GPUCB(), EICF(), MCBO()])
+@pytest.mark.parametrize("agent", [CBO(), GPUCB()])
 def test_agents_with_gaussian_processes_thin_observations_keep_interventions_and_others_all(agent) -> None:
     task = make_task(gym.make(LARGE), seed=0)
     few = few_observations(task)

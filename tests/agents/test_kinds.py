@@ -19,7 +19,7 @@ from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
 TAKERS = re.findall(r"[\w-]+", LIMITED.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
-USUAL = [("GP-UCB", "soft", False), ("CBO", "hard", True), ("EIFN", "hard", True), ("Random", "hard", False)]
+USUAL = [("GP-UCB", "soft", False), ("CBO", "hard", True), ("Random", "hard", False)]
 CASES = [
     pytest.param(name, mode, data, marks=[] if (name, mode, data) in USUAL else [pytest.mark.slow])
     for name in TAKERS

@@ -1,6 +1,7 @@
 """CBO-MW and GP-MW: weights by hand, the optimism of a network."""
 
 import math
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +11,8 @@ import torch
 from cbo_gym import make_task
 from cbo_gym.agents.black_box.gp_mw import GPMW
 from cbo_gym.agents.networks.cbo_mw import CBOMW, as_one_player
+from cbo_gym.task import Round
+from tests.support.loop import begun
 
 PENNY = "CBO/Dropwave-Penny-v0"
 BOTH = pytest.mark.parametrize("kind", [CBOMW, GPMW])
@@ -55,15 +58,6 @@ def test_weights_are_those_of_hedge_and_actions_are_drawn_by_them() -> None:
 
 
 @BOTH
-def test_before_the_first_round_all_actions_are_equally_likely(kind) -> None:
-    agent = kind()
-    task = make_task(gym.make(PENNY), 0)
-    agent.reset(task, 0)
-    np.testing.assert_allclose(agent.weights, 1 / 16)
-    assert len(agent.history) == len(task.initial_data) == 5
-
-
-@BOTH
 def test_optimism_never_falls_below_the_mean(kind) -> None:
     agent, _ = played(kind(beta=1.0))
     inputs = agent.with_move(np.array([1.0 / 3.0]))
@@ -89,13 +83,13 @@ def test_the_network_takes_the_move_where_it_enters() -> None:
 def test_the_network_learns_the_game() -> None:
     """After 30 random rounds its means are close to the rewards of all pairs of Dropwave-Penny."""
     env = gym.make(PENNY, max_episode_steps=30, adversary="random")
-    agent = CBOMW(beta=0.0, rate=0.0)  # without a rate all actions stay equally likely
-    agent.reset(make_task(env, 1), 1)
-    observation, _ = env.reset(seed=1)
-    for _ in range(30):
-        action = agent.act(observation)
-        observation, reward, _, _, info = env.step(action)
-        agent.update(action, observation, reward, info)
+    task = make_task(env, 1)
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    actions = [env.action_space.sample() for _ in range(30)]
+    rounds = tuple(Round(action, *env.step(action)[:2]) for action in actions)
+    agent = begun(CBOMW(beta=0.0), replace(task, initial_data=rounds))
+    np.testing.assert_allclose(agent.weights, 1 / 16, err_msg="initial data train the model alone")
     truth = env.unwrapped.dynamics.game.rewards
     with torch.no_grad():
         thought = [agent.optimistic_rewards(agent.with_move(move)).numpy() for move in env.unwrapped.dynamics.moves]

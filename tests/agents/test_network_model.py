@@ -10,7 +10,6 @@ from botorch.acquisition import (
     qLogNoisyExpectedImprovement,
     qUpperConfidenceBound,
 )
-from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
 
 from cbo_gym.agents import GPNetworkModel
@@ -77,17 +76,6 @@ def test_mean_and_variance_against_plain_monte_carlo(noisy):
     torch.testing.assert_close(posterior.variance[:, 0, 0].sqrt(), samples.std(0), rtol=0.35, atol=0.0)
 
 
-def test_the_mean_of_rounds_is_the_networks_expected_reward():
-    """Where the posterior is all but certain, the mean over noise is that of the posterior means."""
-    model = model_of("CBO/ToyGraph-v0", rounds=40)
-    sets = model.network.inputs[-5:]
-    with torch.no_grad():
-        expected = model.network.expected_rewards(sets, model.network.draw_noise(2048, 0))
-        posterior = model.posterior(sets.unsqueeze(-2), observation_noise=True)
-        samples = SobolQMCNormalSampler(torch.Size([2048]), seed=1)(posterior)[..., 0, 0]
-    assert ((samples.mean(0) - expected).abs() < 0.3 * samples.std(0)).all()
-
-
 def test_points_of_a_set_are_drawn_jointly():
     """Equal points have equal values, near ones similar ones; a GP without inner nodes has its own covariance."""
     model = model_of("CBO/Dropwave-v0", outputs=["X0", "Y"])
@@ -127,18 +115,6 @@ def test_gradients_against_differences(env_id, size):
             assert float(free.grad[index]) == pytest.approx(float(slope), rel=1e-3, abs=1e-5)
 
 
-def test_expected_improvement_against_plain_monte_carlo():
-    model = model_of("CBO/Dropwave-v0")
-    sampler = SobolQMCNormalSampler(torch.Size([SAMPLES]), seed=0)
-    points = random_sets(model, 6, 1)
-    with torch.no_grad():
-        draws = plain_draws(model.network, points[:, 0], noisy=False, count=100_000)
-        best = float(draws.mean())
-        found = qLogExpectedImprovement(model, best, sampler, fat=False)(points).exp()
-    gains = (draws - best).clamp_min(0.0)
-    assert ((found - gains.mean(0)).abs() < 5.0 * gains.std(0) / len(gains) ** 0.5 + 2e-3).all()
-
-
 def test_shapes_are_those_that_botorch_and_its_acquisition_functions_take():
     model = model_of("CBO/Alpine2-v0", outputs=["X0", "Y"])
     for batch in ((), (2, 3)):
@@ -160,26 +136,6 @@ def test_shapes_are_those_that_botorch_and_its_acquisition_functions_take():
         values = acquisition(points[:, :1] if isinstance(acquisition, PosteriorMean) else points)
         assert values.shape == (3,)
         assert values.isfinite().all()
-
-
-@pytest.mark.slow
-def test_two_points_at_a_time_beat_random_on_rosenbrock():
-    """The loop of BoTorch's tutorials, three rounds of two, against four times as many random actions."""
-    env, task = make("CBO/Rosenbrock-v0", 0, 40)
-    reset(env, 0, 0)
-    model, found = GPNetworkModel.of_task(task), []
-    box = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, model.network.features.input_dim)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        for _ in range(3):
-            best = float(model.posterior(model.network.inputs.unsqueeze(-2)).mean.max())
-            acquisition = qLogExpectedImprovement(model, best, SobolQMCNormalSampler(torch.Size([16]), seed=0))
-            pair, _ = optimize_acqf(acquisition, box, q=2, num_restarts=2, raw_samples=32, options={"maxiter": 15})
-            found += [env.step(action)[:2] for action in pair.numpy()]
-            nodes = np.array([observation["nodes"] for observation, _ in found[-2:]])
-            model = model.condition_on_observations(pair, torch.from_numpy(nodes))
-    at_random = max(env.step(env.action_space.sample())[1] for _ in range(4 * len(found)))
-    assert max(reward for _, reward in found) > at_random
 
 
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/ToyGraph-v0"])

@@ -108,6 +108,6 @@ def test_a_variable_that_is_set_has_its_value_for_certain():
 
 
 def test_an_evaluated_run_keeps_the_constraint():
-    run = evaluate(ConstrainedEI(samples=32, safety=DELTA, safe_start=START), clinic(), 100, horizon=12)
+    run = evaluate(ConstrainedEI(samples=32, safety=DELTA, safe_start=START), clinic(), 100, horizon=8)
     assert run.table["feasible"].all()
     assert run.table["best_so_far_regret"][-1] < run.table["best_so_far_regret"][0]

@@ -51,16 +51,10 @@ class TestSolve:
                             total[i] += system.coefficients[k, i, j] * component(y[j])
                 return total
 
-            np.testing.assert_allclose(residual(system.solve(z)), 0.0, atol=1e-5)
-
-    def test_takes_any_batch_and_leaves_its_argument(self) -> None:
-        system = a_system()
-        exogenous = np.random.default_rng(2).random((3, 4, NODES))
-        before = exogenous.copy()
-        nodes = system.solve(exogenous)
-        np.testing.assert_array_equal(exogenous, before)
-        np.testing.assert_allclose(nodes[2, 1], system.solve(exogenous[2, 1]))
-        np.testing.assert_allclose(nodes, exogenous + system.influence(nodes))
+            before, nodes = z.copy(), system.solve(z)
+            np.testing.assert_array_equal(z, before)
+            np.testing.assert_allclose(residual(nodes), 0.0, atol=1e-5)
+            np.testing.assert_allclose(nodes, z + system.influence(nodes), atol=1e-5)
 
     def test_a_diverging_cycle_is_an_error(self) -> None:
         coefficients = np.zeros((2, NODES, NODES))
@@ -214,7 +208,7 @@ class TestRefitting:
 
     def test_well_explained_rounds_wait(self) -> None:
         model, fitted = self.model()
-        for z, x, y in zip(*rounds_of(a_system(), 300, error=0.1), strict=True):
+        for z, x, y in zip(*rounds_of(a_system(), 200, error=0.1), strict=True):
             model.add(z, x, y)
             model.refit_if_needed()
         assert len(fitted) < 30

@@ -42,10 +42,14 @@ def near_start(own: Regression) -> np.ndarray:
     return numbers.start.numpy() + np.where(numbers.free, moves, 0.0)
 
 
-DENSITIES = [(kernel, *how) for kernel in KERNELS for how in [("known", False), ("level", True), ("bumpy", False)]]
-
-
-@pytest.mark.parametrize(("kernel", "noise", "centred"), [*DENSITIES, ("outcomes", "levels", True)])
+@pytest.mark.parametrize(
+    ("kernel", "noise", "centred"),
+    [
+        *((kernel, "level", True) for kernel in KERNELS),
+        *(("mechanism", noise, False) for noise in ("known", "bumpy")),
+        ("outcomes", "levels", True),
+    ],
+)
 def test_gradients_are_those_of_finite_differences(kernel: str, noise: str, centred: bool) -> None:
     own = regression(kernel, noise, centred=centred)
     posterior, start, free = LogPosterior([own]), near_start(own), own.hyperparameters.free.numpy()

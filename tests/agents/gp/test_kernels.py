@@ -68,13 +68,13 @@ def expressions(dim: int) -> st.SearchStrategy[Kernel]:
     return st.recursive(leaves, operations, max_leaves=4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(kernel=expressions(DIM), seed=st.integers(0, 100))
 def test_the_gradients_of_any_expression(kernel: Kernel, seed: int) -> None:
     check_gradients(kernel, points_of("default", 3, seed), points_of("default", 4, seed + 1))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(one=expressions(DIM), other=expressions(DIM), seed=st.integers(0, 100))
 def test_the_algebra_is_that_of_the_covariances(one: Kernel, other: Kernel, seed: int) -> None:
     points, data = points_of("default", 3, seed), points_of("default", 4, seed + 1)
