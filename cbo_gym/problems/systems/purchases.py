@@ -4,8 +4,9 @@ Equations, domains, lengthscales and prices are those of the authors' published 
 draws from Gaussian processes depend on a random state that cannot be written down, so those here are other draws with
 the same kernels, by random Fourier features with fixed seeds. Prices may be changed by the keyword ``costs``.
 
-The program's objective of the pharmaceutical network exchanges its two nodes, so that it prefers tablets that
-disintegrate slowly; here it prefers strong tablets that disintegrate quickly.
+The first node of the program's pharmaceutical network, the cheap one, is the disintegration time. Its objective
+exchanges the two nodes, so that it prefers tablets that disintegrate slowly; here it prefers strong tablets that
+disintegrate quickly.
 """
 
 from __future__ import annotations
@@ -211,10 +212,10 @@ def pharmaceutical() -> Problem:
     reward = "(60.0 - time) / 60.0 * strength / 1.5"
     return _problem(
         "Pharmaceutical",
-        "A tablet whose strength is cheap to measure and whose disintegration time is dear; their utility is known.",
+        "A tablet whose disintegration time is cheap to measure and whose strength is dear; their utility is known.",
         read_equations({**nodes, "utility": reward}, Zero(), actions=names),
         dict.fromkeys(names, (-1.0, 1.0)),
-        {"strength": 1.0, "time": 9.0},
+        {"strength": 9.0, "time": 1.0},
         NodePurchases(-1.0),
         composition=compositions.tablet_utility,
     )
