@@ -10,7 +10,6 @@ from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
 from cbo_gym.actions import Costs, Domains, Interval, Kind, Limits, Range
-from cbo_gym.actions.codec import PurchaseCodec
 from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.modes import classes_of, require_several_objectives
@@ -19,14 +18,13 @@ from cbo_gym.problems.base import MAX_TARGETS, ProblemStatement, gaussian_noise,
 from cbo_gym.problems.custom.custom import read_scopes
 from cbo_gym.problems.modes.contextual import Contexts
 from cbo_gym.problems.modes.discrete import Arms
-from cbo_gym.problems.modes.partial import NodePurchases
 from cbo_gym.problems.outcomes import COST, Outcomes, check_constraints
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Distribution
 from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import known_reward
 from cbo_gym.study.description import MAX_MAGNITUDE, Description, at
-from cbo_gym.task import Constraint, GraphKnowledge, Mode
+from cbo_gym.task import Constraint, GraphKnowledge
 
 # Columns of a study's table that are not variables.
 TABLE_COLUMNS = ("number", "status", "why", "reason", "asked", "ended")
@@ -106,12 +104,18 @@ def interface_of(description: Description) -> Interface:
         statement = _with_arms(description, statement)
     if description.contexts:
         statement = _with_contexts(description, statement)
-    items = [*description.settable, *description.parameters]
-    if description.mode == Mode.PARTIAL:
-        statement = _with_purchases(description, statement)
-        # A known composition is not measured.
-        items = [name for name in structure.nodes if composition is None or name != structure.reward]
+    with at("diagram"):
+        if interface_class.diagram_reason and description.diagram is None:
+            raise ArgumentError(f"{description.mode} mode needs a diagram, because {interface_class.diagram_reason}")
+    for name, meaning in interface_class.reserved_names.items():
+        if name in description.parameters:
+            with at("parameters", name):
+                raise ArgumentError(f"{meaning} as {name}; rename the parameter")
+    for data in interface_class.study_data(-MAX_MAGNITUDE):
+        statement = statement.with_data(data)
     with at("options"):
+        if "budget" in description.options:
+            raise ArgumentError("the budget of a study is its field budget; leave it out of the options")
         if unknown := [name for name in description.options if name not in interface_class.keywords()]:
             known = interface_class.keywords()
             raise ArgumentError(
@@ -134,8 +138,8 @@ def interface_of(description: Description) -> Interface:
         return interface
     # A free variable would be set because it is free, so the default price is 1.
     costs = description.costs
-    if isinstance(costs, Mapping) and set(costs) <= set(items):
-        costs = dict.fromkeys(items, 1.0) | dict(costs)
+    if isinstance(costs, Mapping) and set(costs) <= set(interface.priced_items):
+        costs = dict.fromkeys(interface.priced_items, 1.0) | dict(costs)
     with at("costs"):
         outcomes = replace(statement.outcomes, costs=None if costs is None else Costs.read(costs))
     with at("objectives"):
@@ -350,20 +354,3 @@ def _with_contexts(description: Description, statement: ProblemStatement) -> Pro
             for target in minimal_targets(diagram, statement.scm.reward, description.settable)
         )
         return statement.with_data(Contexts(tuple(description.contexts), read_scopes(description.scopes or default)))
-
-
-def _with_purchases(description: Description, statement: ProblemStatement) -> ProblemStatement:
-    with at("diagram"):
-        if description.diagram is None:
-            raise ArgumentError(
-                "partial mode needs a diagram, because its edges are the inputs of the variables that a trial measures"
-            )
-    with at("options"):
-        if "budget" in description.options:
-            raise ArgumentError("the budget of a study is its field budget; leave it out of the options")
-    codec_name = PurchaseCodec.choice_name
-    with at("parameters", codec_name):
-        if codec_name in description.parameters:
-            raise ArgumentError(f"a trial has the variable that it measures as {codec_name}; rename the parameter")
-    # The reward of an unfinished product is below all measured rewards.
-    return statement.with_data(NodePurchases(-MAX_MAGNITUDE))

@@ -18,7 +18,7 @@ from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.modes.base.pricing import Priceable, fit_costs
-from cbo_gym.problems.base import ProblemStatement
+from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.problems.transform import Record, Transform
 from cbo_gym.scm import Distribution, Floats, Intervention
 from cbo_gym.scm.system import Structure, Values
@@ -88,6 +88,10 @@ class Interface(ABC):
     several_objectives: ClassVar[bool] = False
     #: What a trial of a study sets, in words; empty if studies cannot have the mode.
     trial_sets: ClassVar[str] = ""
+    #: Why a study needs a diagram; empty if it needs none.
+    diagram_reason: ClassVar[str] = ""
+    #: Name of a trial's setting that no parameter of a study may have -> what it is.
+    reserved_names: ClassVar[Mapping[str, str]] = {}
     #: Whether actions set variables; if not, they are parameters of mechanisms.
     sets_variables: ClassVar[bool] = False
     #: Whether rewards must be in [0, 1], so that a study needs their range.
@@ -148,6 +152,20 @@ class Interface(ABC):
     def keywords(cls) -> list[str]:
         """Return the names of the mode's own keyword arguments."""
         return [name for name, p in signature(cls).parameters.items() if p.kind is p.KEYWORD_ONLY]
+
+    @classmethod
+    def study_data(cls, lowest: float) -> Sequence[ModeData]:
+        """Return the data of the problem that every study has.
+
+        Args:
+            lowest: a number below all rewards.
+        """
+        return ()
+
+    @property
+    def priced_items(self) -> Sequence[str]:
+        """What costs 1 in a study with costs that do not name it: the variables and parameters that can be set."""
+        return [*self.problem.manipulable, *self.problem.action_names]
 
     @property
     def contexts_seen(self) -> Sequence[str]:

@@ -20,7 +20,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.base.interface import Description, Region
 from cbo_gym.modes.base.parametric import ParametricInterface
 from cbo_gym.modes.base.pricing import Priceable
-from cbo_gym.problems.base import ProblemStatement
+from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.problems.modes.partial import NodePurchases
 from cbo_gym.problems.transform import Transform
 from cbo_gym.scm import Intervention
@@ -42,6 +42,8 @@ class PartialInterface(ParametricInterface):
     remembers = True
     usual_initial_data = (0, None)
     trial_sets = "a variable to measure, and its inputs"
+    diagram_reason = "its edges are the inputs of the variables that a trial measures"
+    reserved_names = {PurchaseCodec.choice_name: "a trial has the variable that it measures"}
     codec: PurchaseCodec
     unfinished: float
 
@@ -70,6 +72,17 @@ class PartialInterface(ParametricInterface):
         self._width = scm.action_dim
         super().__init__(problem)
         self._absent = {name: data.absent.get(name, 0.0) for name in scm.nodes} | {scm.reward: data.unfinished}
+
+    @classmethod
+    def study_data(cls, lowest: float) -> Sequence[ModeData]:
+        """Return purchases in which an unfinished product is worth less than any measured reward."""
+        return [NodePurchases(lowest)]
+
+    @property
+    def priced_items(self) -> Sequence[str]:
+        """The nodes that are measured: all but a known composition."""
+        is_known = self.problem.composition is not None
+        return [name for name in self.scm.nodes if not (is_known and name == self.scm.reward)]
 
     @cached_property
     def purchases(self) -> Mapping[str, frozenset[str]]:
