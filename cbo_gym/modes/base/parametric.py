@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import floor, log10
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,10 +49,11 @@ class ParametricInterface(Interface):
 
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
         """Return one value per coordinate, by the parameters' names or else by node, a tuple if a node has several."""
-        return {
-            name: values[indices[0]] if len(indices) == 1 else tuple(values[i] for i in indices)
-            for name, indices in self.coordinates.items()
-        }
+        return {name: get(values) for name, get in self._getters}
+
+    @cached_property
+    def _getters(self) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+        return [(name, itemgetter(*indices)) for name, indices in self.coordinates.items()]
 
     @cached_property
     def coordinates(self) -> Mapping[str, tuple[int, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,7 +37,6 @@ class SoftInterface(ParametricInterface):
         self._null = [float(a) for a in problem.null_action[: self._action_dim]]
         self._to_native = self.domains.to_native
         self._grid, self._limits = self.codec.grid, self.codec.limits
-        self._getters = [(name, itemgetter(*indices)) for name, indices in self.coordinates.items()]
 
     def make_codec(self) -> BoxCodec:
         domains = self.require_parameters()
@@ -98,7 +96,7 @@ class SoftInterface(ParametricInterface):
         return Intervention(self._to_native(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        return {name: get(intervention.soft) for name, get in self._getters}
+        return self.named_values(intervention.soft)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random interventions."""
