@@ -82,10 +82,15 @@ class PartialDynamics(PartialInterface, Dynamics):
         purchase = self._purchase(intervention.soft, {**intervention.hard, **taken})
         if self.budget is None:
             return purchase
-        affordable = memory.spent + self.cost(purchase) <= self.budget * (1.0 + ROUNDING)
         *native, choice = intervention.soft
-        paid: Any = np.where(affordable, choice, float(NOTHING))
-        return self._purchase([*native, float(paid) if paid.ndim == 0 else paid], purchase.hard)
+        affordable: Any = memory.spent + self.cost(purchase) <= self.budget * (1.0 + ROUNDING)
+        if type(choice) is not float:
+            paid: Any = np.where(affordable, choice, float(NOTHING))
+        elif affordable:
+            return purchase
+        else:
+            paid = float(NOTHING)
+        return self._purchase([*native, paid], purchase.hard)
 
     def _purchase(self, soft: Sequence[Floats], hard: Mapping[str, tuple[Any, Any]]) -> Purchase:
         purchase = Purchase(soft, hard)
