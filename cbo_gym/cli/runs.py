@@ -278,7 +278,7 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
     if store is None and is_published(Path("results")):
         store = Path("results")
     planned = forecast(grid_jobs, store)
-    header = ["agent", "environment", "runs", "there", "to play", "s a run", "estimated from"]
+    header = ["agent", "environment", "runs", "stored", "to play", "s a run", "estimated from"]
     rows = []
     for pair in (pair for pair in planned.pairs if pair.plays):
         seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
@@ -292,8 +292,8 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
 def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
     """Describe the number of runs, the skipped runs, and the time."""
     playing = [pair for pair in planned.pairs if pair.plays]
-    there, to_play = (sum(getattr(pair, name) for pair in playing) for name in ("there", "to_play"))
-    lines = [f"{to_play} runs to play, {there} there already."]
+    stored, to_play = sum(pair.stored for pair in playing), sum(pair.to_play for pair in playing)
+    lines = [f"{to_play} runs to play, {stored} stored already."]
     if skipped := [pair for pair in planned.pairs if not pair.plays]:
         names = ", ".join(dict.fromkeys(pair.agent for pair in skipped))
         runs = sum(pair.runs for pair in skipped)

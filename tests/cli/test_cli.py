@@ -212,7 +212,7 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
     words = ["sweep", "runs", "-a", "mine:KeepBest", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
     planned = invoke(*words, "--horizon", "2", "--jobs", "1", "--seeds", "2", "--dry-run")
     assert "mine:KeepBest CBO/Dropwave-v0, T=2 2 1 1" in planned
-    assert "5 runs to play, 1 there already. 2 runs would only be listed as skipped" in planned
+    assert "5 runs to play, 1 stored already. 2 runs would only be listed as skipped" in planned
     assert "This leaves out 4 runs of agents without a finished run" in planned
     assert len(list((beside / "runs").iterdir())) == 1
 
