@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -43,22 +43,6 @@ Numbers = float | Sequence[float] | np.ndarray | Tensor
 
 class SurrogateError(OperationError):
     """Raised if a surrogate cannot be computed from its data; the message names the node."""
-
-
-class State(NamedTuple):
-    """Data from which the predictions of a GP are computed.
-
-    Attributes:
-        posterior: posterior at rescaled points.
-        points: rescaled inputs of the data, ``n x d``.
-        low: offset of the rescaling ``(x - low) / span``, ``(d,)``.
-        span: divisor of the rescaling, ``(d,)``.
-    """
-
-    posterior: Posterior
-    points: Tensor
-    low: Tensor
-    span: Tensor
 
 
 class GaussianProcess:
@@ -268,7 +252,7 @@ class GaussianProcess:
     def mean(self, points: Tensor) -> Tensor:
         """Return only the means of :meth:`posterior`, at linear instead of quadratic cost in the data."""
         self.update()
-        return self._posterior.mean(self.normalise(points))
+        return self._posterior.mean(points)
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of the latent function (noise excluded), differentiable in ``points``.
@@ -283,7 +267,7 @@ class GaussianProcess:
             SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
-        return self._posterior.mean_and_std(self.normalise(points))
+        return self._posterior.mean_and_std(points)
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and Cholesky factors of the latent function at sets of q points, differentiable in the points.
@@ -301,8 +285,8 @@ class GaussianProcess:
             mean, std = self.posterior(points)
             return mean, std.unsqueeze(-1)
         self.update()
-        inner = self.normalise(points)
-        mean, covariance = self._posterior.mean_and_covariance(inner, self.kernel.covariance(self.kernel_theta, inner))
+        prior = self.kernel.covariance(self.kernel_theta, self.normalise(points))
+        mean, covariance = self._posterior.mean_and_covariance(points, prior)
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
@@ -342,11 +326,7 @@ class GaussianProcess:
         corrections = self.correction(prior(self._points).squeeze(-1), generator)
         posterior = dataclasses.replace(self._posterior, weights=corrections)
 
-        def function(points: Tensor) -> Tensor:
-            inner = self.normalise(points)
-            return posterior.mean(inner) + posterior.scale * prior(inner).squeeze(-1)
-
-        return function
+        return lambda points: posterior.mean(points) + posterior.scale * prior(posterior.rescale(points)).squeeze(-1)
 
     def correction(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """Return weights of the data that turn a draw from the prior into one from the posterior, both ``(n,)``.
@@ -364,14 +344,14 @@ class GaussianProcess:
         mean, std = self.posterior(points)
         return mean + width * std
 
-    def state(self) -> State:
-        """Update the model and return its state."""
+    def state(self) -> Posterior:
+        """Update the model and return its posterior."""
         self.update()
-        return State(self._posterior, self._points, self._low, self._span)
+        return self._posterior
 
     def normalise(self, points: Tensor) -> Tensor:
         """Return points ``... x d`` whose columns ``rescale`` are mapped so that the last refit's data span [0, 1]."""
-        return (points - self._low) / self._span if self.rescale else points
+        return (points - self._low) / self._span
 
     @property
     def noise_scale(self) -> Tensor:
@@ -480,10 +460,13 @@ class GaussianProcess:
         self._points = points
         self._posterior = Posterior(
             cross_covariance,
+            points,
             weights,
             self._location + self._scale * self.constant,
             self._scale,
             self._root_of_predictions(known, prior),
+            self._low,
+            self._span,
         )
 
     @property

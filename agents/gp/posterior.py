@@ -7,7 +7,7 @@ overhead of autograd would cost more than the arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,49 +28,55 @@ MIN_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior of one GP given its data, or of g GPs with n data each.
+    """Posterior of one GP given its n data, or of g GPs, padded to n data each.
 
-    The outputs are standardised to ``y = (output - location) / scale - constant``. Let W be the inverse of the Cholesky
-    factor of the data's covariance, noise included, and k the covariances of a point with the data. The posterior mean
-    of y is ``k W'W y``, its variance ``k(x, x) - |W k|^2``. A smaller matrix R may stand in for W in the variance if
-    ``|R k| = |W k|``; see :func:`condense`.
+    Points are rescaled to ``(point - low) / span``, outputs are standardised to ``y = (output - location) / scale -
+    constant``. Let W be the inverse of the Cholesky factor of the data's covariance, noise included, and k the
+    covariances of a point with the data. The posterior mean of y is ``k W'W y``, its variance ``k(x, x) - |W k|^2``. A
+    smaller matrix R may stand in for W in the variance if ``|R k| = |W k|``; see :func:`condense`.
 
     Attributes:
-        cross_covariance: function from points to their covariances with the data.
+        cross_covariance: function from rescaled points to their covariances with the data.
+        data: the rescaled points of the data, ``n x d`` or ``g x n x d``.
         weights: ``scale W'W y``, ``(n,)`` or ``g x n x 1``.
         offset: ``location + scale constant``, a scalar or ``g x 1``.
         scale: scale of the outputs, a scalar or ``g x 1``.
         root: R, ``r x n`` or ``g x r x n``.
+        low: ``(d,)`` or ``g x 1 x d``.
+        span: of the same shape.
     """
 
     cross_covariance: CrossCovariance
+    data: Tensor
     weights: Tensor
     offset: Tensor
     scale: Tensor
     root: Tensor
+    low: Tensor
+    span: Tensor
+
+    def rescale(self, points: Tensor) -> Tensor:
+        """Return points in units in which the data of the last refit fill about [0, 1]."""
+        return (points - self.low) / self.span
 
     def mean(self, points: Tensor) -> Tensor:
-        """Return posterior means of one GP at points ``... x d`` (or other inputs of ``cross_covariance``)."""
-        blocks = self._blocks(points)
-        return torch.cat([self.offset + self.cross_covariance(block).cross @ self.weights for block in blocks])
+        """Return the means at points ``... x d`` of one GP, or ``g x b x d`` of g GPs, differentiable by autograd."""
+
+        def of_block(block: Tensor) -> Tensor:
+            mean = self.cross_covariance(self.rescale(block)).cross @ self.weights
+            return self.offset + (mean if self.weights.dim() == 1 else mean.squeeze(-1))
+
+        return torch.cat([of_block(block) for block in self.blocks(points)], self._split_dim)
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of one GP at points ``... x d``, differentiable in them."""
-        if len(blocks := self._blocks(points)) == 1:
-            return self.at_once(points)
-        means, stds = zip(*map(self.at_once, blocks), strict=True)
-        return torch.cat(means), torch.cat(stds)
-
-    def at_once(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :meth:`mean_and_std` without blocks; for g GPs at points ``g x b x d``, ``g x b`` each."""
-        return _MeanAndStd.apply(points, self)
-
-    def means_at_once(self, points: Tensor) -> Tensor:
-        """Return the means of g GPs at points ``g x b x d``, ``g x b``."""
-        return self.offset + (self.cross_covariance(points).cross @ self.weights).squeeze(-1)
+        """Return means and standard deviations, as :meth:`mean`, with the gradient in closed form."""
+        if len(blocks := self.blocks(points)) == 1:
+            return _MeanAndStd.apply(points, self)
+        means, stds = zip(*(_MeanAndStd.apply(block, self) for block in blocks), strict=True)
+        return torch.cat(means, self._split_dim), torch.cat(stds, self._split_dim)
 
     def mean_and_covariance(self, points: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the means at sets of q points, and the covariances within each set.
+        """Return the means of one GP at sets of q points, and the covariances within each set.
 
         The covariances are those of standardised outputs: they are not multiplied by the squared scale.
 
@@ -81,34 +87,38 @@ class Posterior:
         Returns:
             ``... x q`` and ``... x q x q``, differentiable in the points by autograd.
         """
-        cross = self.cross_covariance(points).cross
+        cross = self.cross_covariance(self.rescale(points)).cross
         projected = cross @ self.root.T
         return cross @ self.weights + self.offset, covariance - projected @ projected.transpose(-1, -2)
 
-    def _blocks(self, points: Tensor) -> tuple[Tensor, ...]:
-        """Split points ``b x ... x d`` along the first dimension into blocks whose covariances fit a cache."""
-        entries = self.weights.numel() * math.prod(points.shape[1:-1])
-        return points.split(max(1, BLOCK_ENTRIES // max(1, entries)))
+    @property
+    def _split_dim(self) -> int:
+        return min(1, self.weights.dim() - 1)
+
+    def blocks(self, points: Tensor) -> Sequence[Tensor]:
+        """Split points, of one GP along the first dimension, into blocks whose covariances fit a cache."""
+        dim = self._split_dim
+        size = max(1, BLOCK_ENTRIES // max(1, self.weights.numel() * math.prod(points.shape[dim + 1 : -1])))
+        return [points] if points.shape[dim] <= size else points.split(size, dim)
 
 
-def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: CrossCovariance) -> Posterior:
-    """Return one posterior of g GPs, padded to n data each, which takes points ``g x b x d``.
+def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: Callable[[Tensor], CrossCovariance]) -> Posterior:
+    """Return one posterior of g GPs.
 
     Args:
         posteriors: the posteriors of the single GPs.
-        cross_covariance: function from points to their covariances with the data of all g GPs.
+        cross_covariance: function from the data of all g GPs, ``g x n x d``, to that from points to covariances.
     """
+    data = pad_sequence([posterior.data for posterior in posteriors], batch_first=True)
     weights = pad_sequence([posterior.weights for posterior in posteriors], batch_first=True)
     roots = weights.new_zeros(len(weights), max(len(posterior.root) for posterior in posteriors), weights.shape[1])
     for stacked, posterior in zip(roots, posteriors, strict=True):
         stacked[: len(posterior.root), : posterior.root.shape[1]] = posterior.root
-    return Posterior(
-        cross_covariance,
-        weights.unsqueeze(-1),
-        torch.stack([posterior.offset for posterior in posteriors])[:, None],
-        torch.stack([posterior.scale for posterior in posteriors])[:, None],
-        roots,
+    offset, scale, low, span = (
+        torch.stack([getattr(posterior, name) for posterior in posteriors])[:, None]
+        for name in ("offset", "scale", "low", "span")
     )
+    return Posterior(cross_covariance(data), data, weights.unsqueeze(-1), offset, scale, roots, low, span)
 
 
 def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
@@ -140,7 +150,7 @@ class _MeanAndStd(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, posterior: Posterior) -> tuple[Tensor, Tensor]:
-        cross, variance, pullback, _ = posterior.cross_covariance(points)
+        cross, variance, pullback, _ = posterior.cross_covariance(posterior.rescale(points))
         projected = cross @ posterior.root.mT
         std = (variance - torch.linalg.vector_norm(projected, dim=-1).square_()).clamp_min_(MIN_VARIANCE).sqrt_()
         ctx.save_for_backward(projected, std)
@@ -158,4 +168,4 @@ class _MeanAndStd(torch.autograd.Function):
         gradient.addcmul_(
             mean_gradient.unsqueeze(-1), posterior.weights.mT if posterior.weights.dim() > 1 else posterior.weights
         )
-        return ctx.pullback(gradient, 0.5 * slope), None
+        return ctx.pullback(gradient, 0.5 * slope) / posterior.span, None

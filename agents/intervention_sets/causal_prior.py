@@ -244,10 +244,6 @@ class RewardGP(GaussianProcess):
             self._standardise()
         return super().joint(points)
 
-    def normalise(self, points: Tensor) -> Tensor:
-        """Return points with the prior's standard deviation in units of the rewards."""
-        return points / self._span
-
     def _standardise(self) -> None:
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[self.deviation] = self.unit

@@ -170,7 +170,7 @@ class DecoderGP(GaussianProcess):
     def mean_with_draws(self, points: Tensor, exogenous: Tensor) -> Tensor:
         """Return the means of :meth:`posterior_with_draws` alone."""
         self.update()
-        return self._with_draws(exogenous).mean(self._mechanism_points(points))
+        return self._with_draws(exogenous).mean(points)
 
     def posterior_with_draws(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation, ``b x s`` each, differentiable in the points.
@@ -180,13 +180,10 @@ class DecoderGP(GaussianProcess):
             exogenous: draws of u^, shape ``(s,)``.
         """
         self.update()
-        return self._with_draws(exogenous).mean_and_std(self._mechanism_points(points))
+        return self._with_draws(exogenous).mean_and_std(points)
 
     def _noise_covariance(self, points: Tensor) -> Tensor:
         return super()._noise_covariance(points) + self._error / self._scale**2
-
-    def _mechanism_points(self, points: Tensor) -> Tensor:
-        return (points - self._low[:-1]) / self._span[:-1]
 
     def _with_draws(self, exogenous: Tensor) -> Posterior:
         """Return the model of points, ``b x s x d``, each with the draws.
@@ -196,7 +193,10 @@ class DecoderGP(GaussianProcess):
         if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._posterior:
             self._source = exogenous, self._posterior
             self._combined = replace(
-                self._posterior, cross_covariance=with_draws(self.kernel, self.kernel_theta, self._points, exogenous)
+                self._posterior,
+                cross_covariance=with_draws(self.kernel, self.kernel_theta, self._points, exogenous),
+                low=self._low[:-1],
+                span=self._span[:-1],
             )
         return self._combined
 

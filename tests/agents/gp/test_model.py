@@ -42,8 +42,8 @@ def test_condensed_predictions_are_the_same_and_shorter() -> None:
         means, stds = zip(*(gp.posterior(points) for gp in (whole, short)), strict=True)
         torch.testing.assert_close(means[1], means[0], rtol=0, atol=1e-9)
         torch.testing.assert_close(stds[1], stds[0], rtol=1e-5, atol=0)
-        assert len(short.state().posterior.root) <= rows[0]
-        assert len(whole.state().posterior.root) == rows[1]
+        assert len(short.state().root) <= rows[0]
+        assert len(whole.state().root) == rows[1]
         for gp in (whole, short):
             gp.add([0.5], 4.0)
 
