@@ -326,7 +326,12 @@ class GaussianProcess:
         corrections = self.correction(prior(self._points).squeeze(-1), generator)
         posterior = dataclasses.replace(self._posterior, weights=corrections)
 
-        return lambda points: posterior.mean(points) + posterior.scale * prior(posterior.rescale(points)).squeeze(-1)
+
+        def function(points: Tensor) -> Tensor:
+            inner = posterior.rescale(points)
+            return posterior.mean_at_rescaled(inner) + posterior.scale * prior(inner).squeeze(-1)
+
+        return function
 
     def correction(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """Return weights of the data that turn a draw from the prior into one from the posterior, both ``(n,)``.

@@ -61,12 +61,13 @@ class Posterior:
 
     def mean(self, points: Tensor) -> Tensor:
         """Return the means at points ``... x d`` of one GP, or ``g x b x d`` of g GPs, differentiable by autograd."""
+        return self.mean_at_rescaled(self.rescale(points))
 
-        def of_block(block: Tensor) -> Tensor:
-            mean = self.cross_covariance(self.rescale(block)).cross @ self.weights
-            return self.offset + (mean if self.weights.dim() == 1 else mean.squeeze(-1))
-
-        return torch.cat([of_block(block) for block in self.blocks(points)], self._split_dim)
+    def mean_at_rescaled(self, points: Tensor) -> Tensor:
+        """Return :meth:`mean` at points that are rescaled already."""
+        means = [self.cross_covariance(block).cross @ self.weights for block in self.blocks(points)]
+        is_stack = self.weights.dim() > 1
+        return torch.cat([self.offset + (mean.squeeze(-1) if is_stack else mean) for mean in means], self._split_dim)
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations, as :meth:`mean`, with the gradient in closed form."""

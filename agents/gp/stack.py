@@ -53,8 +53,8 @@ class Stack:
         drawn = replace(stacked, weights=pad_sequence(weights, batch_first=True).unsqueeze(-1))
 
         def function(points: Tensor) -> Tensor:
-            blocks = drawn.blocks(points)
-            return torch.cat([drawn.mean(b) + drawn.scale * prior(drawn.rescale(b)).squeeze(-1) for b in blocks], 1)
+            blocks = drawn.blocks(drawn.rescale(points))
+            return torch.cat([drawn.mean_at_rescaled(b) + drawn.scale * prior(b).squeeze(-1) for b in blocks], 1)
 
         return function
 

@@ -112,10 +112,7 @@ def rewards_within(
         noise: noise from :meth:`GPNetwork.draw_noise`, or empty.
     """
 
-    def plausible(node: str, points: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-        return mean + width * std * eta.get(node, 1.0)
-
-    return network.rollout(inputs, plausible, noise)[network.task.reward].mean(-1)
+    return network.rollout_within(inputs, width, eta, noise)[network.task.reward].mean(-1)
 
 
 class EtaNetworks:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,6 +40,8 @@ POSTERIOR_NOISE = 16  # draws of the nodes' noise, in each
 EXPECTATION_NOISE = 64  # draws of the nodes' noise for expectations under the mean functions
 #: Node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
+#: Inputs of the GPs of a group of nodes: ``g x b x d`` for a stack, or ``b x s x d`` of each
+GroupInputs = Tensor | list[Tensor]
 
 
 class GPNetwork:
@@ -353,24 +356,34 @@ class GPNetwork:
             node -> tensor of shape ``b x s`` (``b x 1`` where nothing upstream is noisy), differentiable.
         """
 
-        def value(nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
-            return list(map(plausible, nodes, points, *self._posteriors(nodes, points)))
+        def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
+            means, stds = self._posteriors(nodes, points)
+            if isinstance(points, Tensor):
+                points, means, stds = (list(each.unsqueeze(2).unbind()) for each in (points, means, stds))
+            return list(map(plausible, nodes, points, means, stds))
 
         return self._propagate_groups(inputs, self._groups, value, noise)
 
-    def _posteriors(self, nodes: tuple[str, ...], points: list[Tensor]) -> Sequence[Sequence[Tensor]]:
-        """Return means and standard deviations of the functions of a group's nodes, ``b x s`` each."""
-        if (stack := self._stack_of(nodes, points)) is not None:
-            return [
-                together.unsqueeze(-1).unbind() for together in stack.posterior(torch.cat(points, 1).transpose(0, 1))
-            ]
+    def rollout_within(
+        self, inputs: Tensor, width: float, eta: Mapping[str, Tensor], noise: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Return :meth:`rollout` with each f at ``mean + width * std * eta``, eta being ``b x 1``, or 1 if missing."""
+
+        def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
+            means, stds = self._posteriors(nodes, points)
+            if isinstance(points, Tensor):
+                offsets = torch.cat([eta.get(node, torch.ones_like(inputs[:, :1])) for node in nodes], 1).T
+                return list((means + width * stds * offsets).unsqueeze(-1).unbind())
+            return [mean + width * std * eta.get(node, 1.0) for node, mean, std in zip(nodes, means, stds, strict=True)]
+
+        return self._propagate_groups(inputs, self._groups, value, noise)
+
+    def _posteriors(self, nodes: tuple[str, ...], points: GroupInputs) -> Sequence[Any]:
+        """Return means and standard deviations of the functions of a group's nodes, ``g x b``, or ``b x s`` of each."""
+        if isinstance(points, Tensor):
+            return self._stacks[nodes].posterior(points)
         each = [self.surrogates[node].posterior(inputs) for node, inputs in zip(nodes, points, strict=True)]
         return list(zip(*each, strict=True))
-
-    def _stack_of(self, nodes: tuple[str, ...], points: list[Tensor]) -> Stack | None:
-        """Return the stack of a group of nodes; None if the group has one node or the points several samples."""
-        alike = all(inputs.shape[:2] == points[0].shape[:2] and inputs.shape[1] == 1 for inputs in points)
-        return self._stacks.get(nodes) if alike else None
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return values of the nodes at sets of q actions, whose functions are drawn jointly in each set and sample.
@@ -475,10 +488,10 @@ class GPNetwork:
         """Return expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
         return self._propagate_groups(inputs, self._groups, self._means, noise)[self.nodes[-1]].mean(-1)
 
-    def _means(self, nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
+    def _means(self, nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
         """Return means of the functions of a group's nodes, ``b x s`` each."""
-        if (stack := self._stack_of(nodes, points)) is not None:
-            return list(stack.mean(torch.cat(points, 1).transpose(0, 1)).unsqueeze(-1).unbind())
+        if isinstance(points, Tensor):
+            return list(self._stacks[nodes].mean(points).unsqueeze(-1).unbind())
         return [self.mean(node, inputs) for node, inputs in zip(nodes, points, strict=True)]
 
     def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
@@ -487,11 +500,11 @@ class GPNetwork:
         stacked = {nodes: stack.draw(generator) for nodes, stack in self._stacks.items()}
         single = {nodes: self.surrogates[nodes[0]].draw(generator) for nodes in self._groups if nodes not in stacked}
 
-        def value(nodes: tuple[str, ...], points: list[Tensor]) -> list[Tensor]:
+        def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
             if nodes in single:
                 return [single[nodes](points[0])]
-            common = torch.stack(torch.broadcast_tensors(*points))
-            return list(stacked[nodes](common.flatten(1, 2)).view(common.shape[:-1]).unbind())
+            common = points.unsqueeze(2) if isinstance(points, Tensor) else torch.stack(torch.broadcast_tensors(*points))
+            return list(stacked[nodes](common.flatten(1, 2).contiguous()).view(common.shape[:-1]).unbind())
 
         def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
             return self._propagate_groups(inputs, self._groups, value, noise)[self.nodes[-1]].mean(-1)
@@ -519,14 +532,14 @@ class GPNetwork:
         """
         groups = [(node,) for node in (self.nodes if nodes is None else nodes)]
         return self._propagate_groups(
-            inputs, groups, lambda group, points: list(map(value, group, points)), noise or {}
+            inputs, groups, lambda group, points: [value(group[0], points[0])], noise or {}
         )
 
     def _propagate_groups(
         self,
         inputs: Tensor,
         groups: Sequence[tuple[str, ...]],
-        value: Callable[[tuple[str, ...], list[Tensor]], list[Tensor]],
+        value: Callable[[tuple[str, ...], GroupInputs], list[Tensor]],
         noise: Mapping[str, Tensor],
     ) -> dict[str, Tensor]:
         """Return values as :meth:`propagate`, for groups of nodes that do not depend on each other."""
@@ -536,23 +549,38 @@ class GPNetwork:
         values: dict[str, Tensor] = {}
         for group in groups:
             free = tuple(node for node in group if node not in settled)
-            natural = value(free, [self.node_inputs(node, values, columns) for node in free]) if free else []
+            natural = value(free, self._group_inputs(free, values, columns)) if free else []
             for node, node_value in zip(free, natural, strict=True):
                 noisy = node_value + noise[node] if node in noise else node_value
                 values[node] = torch.where(*settings[node], noisy) if node in settings else noisy
             values |= {node: settled[node] for node in group if node in settled}
         return values
 
+    def _group_inputs(
+        self, nodes: tuple[str, ...], values: Mapping[str, Tensor], columns: Sequence[Tensor]
+    ) -> GroupInputs:
+        """Return the inputs of the GPs of a group, joined if there is a stack of them and all have one sample."""
+        if nodes in self._stacks and self._columns[nodes[0]]:
+            by_column = [
+                [self._input(name, values, columns) for name in names]
+                for names in zip(*(self._columns[node] for node in nodes), strict=True)
+            ]
+            if all(part.shape == columns[0].shape for parts in by_column for part in parts):
+                return torch.stack([torch.cat(parts, 1) for parts in by_column], -1).transpose(0, 1)
+        points = [self.node_inputs(node, values, columns) for node in nodes]
+        alike = all(inputs.shape[:2] == points[0].shape[:2] and inputs.shape[1] == 1 for inputs in points)
+        return torch.cat(points, 1).transpose(0, 1) if alike and nodes in self._stacks else points
+
     def node_inputs(self, node: str, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
         """Return the inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals.
 
         ``columns`` are the features of actions, ``b x 1`` each.
         """
-        inputs = [
-            self._in_domain(name, values[name]) if isinstance(name, str) else columns[name]
-            for name in self._columns[node]
-        ]
+        inputs = [self._input(name, values, columns) for name in self._columns[node]]
         return torch.stack(torch.broadcast_tensors(*inputs or [torch.zeros_like(columns[0])]), -1)
+
+    def _input(self, name: str | int, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
+        return self._in_domain(name, values[name]) if isinstance(name, str) else columns[name]
 
     def _in_domain(self, parent: str, values: Number) -> Number:
         """Return values of a parent that can be set in units of its domain, others unchanged."""
