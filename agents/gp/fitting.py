@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from cbo_gym.agents.gp.bfgs import Ascents, maximise
 from cbo_gym.agents.gp.hyperparameters import Hyperparameters
-from cbo_gym.agents.gp.kernels import Kernel
+from cbo_gym.agents.gp.kernels import Covariance, Kernel
 from cbo_gym.agents.gp.noise import Noise
 from cbo_gym.agents.gp.posterior import BLOCK_ENTRIES
 
@@ -106,14 +106,28 @@ class LogPosterior:
         Returns:
             -inf and zeros where the covariance matrix cannot be factorised.
         """
-        block = max(1, BLOCK_ENTRIES // self._data[1].shape[1] ** 2)
-        starts = range(0, len(rows), block)
-        pairs = [self._evaluate(theta[start : start + block], tuple(rows[start : start + block])) for start in starts]
-        density, gradient = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        density, gradient = self._in_blocks(self._with_gradients, theta, rows)
         possible = np.isfinite(density)
         if possible.all():
             return density, gradient
         return np.where(possible, density, -np.inf), np.where(possible[:, None], gradient, 0.0)
+
+    def densities(self, theta: np.ndarray, rows: Sequence[int]) -> np.ndarray:
+        """Return the densities of :meth:`__call__` alone, which take a third of the time."""
+        (density,) = self._in_blocks(self._alone, theta, rows)
+        return np.where(np.isfinite(density), density, -np.inf)
+
+    def _in_blocks(
+        self, function: Callable[[Tensor, list[Tensor]], tuple[Tensor, ...]], theta: np.ndarray, rows: Sequence[int]
+    ) -> list[np.ndarray]:
+        """Return a function's results at hyper-parameters and rows, computed in blocks that fit a cache."""
+        size = max(1, BLOCK_ENTRIES // self._data[1].shape[1] ** 2)
+        results = []
+        with torch.inference_mode():
+            for start in range(0, len(rows), size):
+                data = self._rows(tuple(rows[start : start + size]))
+                results.append(function(torch.from_numpy(theta[start : start + size]).to(data[0]), data))
+            return [torch.cat(parts).cpu().numpy() for parts in zip(*results, strict=True)]
 
     def _rows(self, rows: tuple[int, ...]) -> list[Tensor]:
         """Return the data and priors of some of the regressions."""
@@ -121,33 +135,44 @@ class LogPosterior:
             self._last = rows, [part[list(rows)] for part in self._data]
         return self._last[1]
 
-    @torch.inference_mode()
-    def _evaluate(self, values: np.ndarray, rows: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        points, targets, errors, features, known, count, prior = self._rows(rows)
-        theta = torch.from_numpy(values).to(points)
+    def _factorise(self, theta: Tensor, data: list[Tensor]) -> tuple[Covariance, Tensor, Tensor, Tensor]:
+        """Return prior covariances, roots with the noise, residuals ``h x n x 1``, and the fitted noise ``h x n``."""
+        points, targets, errors, features, known, _, _ = data
         kernel_theta, noise_theta, mean = theta.split_with_sizes(self._sizes, -1)
         covariance = self._kernel.at(kernel_theta, points)(points)
         varying = torch.bmm(features, noise_theta.unsqueeze(-1)).squeeze(-1).exp_()
-        matrix, noise = covariance.cross.clone(), self._base + varying + errors
-        residuals = targets - mean
+        matrix, noise, residuals = covariance.cross.clone(), self._base + varying + errors, targets - mean
         if self._padded:
             matrix.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)
             noise, residuals = noise.where(known, 1.0), residuals.where(known, 0.0)
         matrix.diagonal(dim1=-2, dim2=-1).add_(noise)
-        root = _factor(matrix)
+        return covariance, _factor(matrix), residuals.unsqueeze(-1), varying
+
+    def _density(
+        self, theta: Tensor, data: list[Tensor], root: Tensor, residuals: Tensor, weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return densities, and the gradients of the priors; ``weights`` are the solutions for the residuals."""
+        prior_density, prior_gradient = self._kernel.log_prior(theta, data[-1])
+        density = -0.5 * torch.bmm(residuals.mT, weights).view(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return (density + prior_density) / data[-2] - 0.5 * math.log(2.0 * math.pi), prior_gradient
+
+    def _alone(self, theta: Tensor, data: list[Tensor]) -> tuple[Tensor, ...]:
+        _, root, residuals, _ = self._factorise(theta, data)
+        return self._density(theta, data, root, residuals, torch.cholesky_solve(residuals, root))[:1]
+
+    def _with_gradients(self, theta: Tensor, data: list[Tensor]) -> tuple[Tensor, ...]:
+        covariance, root, residuals, varying = self._factorise(theta, data)
+        _, _, _, features, known, count, _ = data
         inverse = torch.cholesky_inverse(root).mT  # symmetric, and stored by columns
-        column = residuals.unsqueeze(-1)
-        weights = torch.bmm(inverse, column)
-        density = -0.5 * torch.bmm(column.mT, weights).view(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        weights = torch.bmm(inverse, residuals)
         # With respect to the covariance matrix.
         slope = torch.baddbmm(inverse, weights, weights.mT, beta=-0.5, alpha=0.5)
         if self._padded:
             slope.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)
         by_noise = torch.bmm((slope.diagonal(dim1=-2, dim2=-1) * varying).unsqueeze(-2), features).squeeze(-2)
         gradient = torch.cat([covariance.to_theta(slope), by_noise, weights.sum(-2)], -1)
-        prior_density, prior_gradient = self._kernel.log_prior(theta, prior)
-        density = (density + prior_density) / count - 0.5 * math.log(2.0 * math.pi)
-        return density.cpu().numpy(), ((gradient + prior_gradient) / count.unsqueeze(-1)).cpu().numpy()
+        density, prior_gradient = self._density(theta, data, root, residuals, weights)
+        return density, (gradient + prior_gradient) / count.unsqueeze(-1)
 
     def maximise(
         self,
@@ -245,13 +270,13 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
     coarse = size >= 1.5 * COARSE_SIZE
     posterior = LogPosterior([regression.part(COARSE_SIZE) for regression in regressions] if coarse else regressions)
     scaled = np.stack([_with_lengthscales(regression) for regression in regressions], axis=1)
-    densities, _ = posterior(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
+    densities = posterior.densities(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
     starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
     inverses = np.concatenate([inverses, np.zeros_like(inverses)])
     ascents = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if coarse else RELATIVE_GAIN, inverses)
     if coarse:
         posterior = LogPosterior(regressions)
-        ascents.values = posterior(ascents.points, rows * 2)[0]
+        ascents.values = posterior.densities(ascents.points, rows * 2)
     best = ascents.values.reshape(2, count).argmax(0) * count + rows
     ascents = Ascents(ascents.points[best], ascents.values[best], ascents.inverses[best])
     return posterior.maximise(ascents.points, rows, iterations, REFINING_GAIN, ascents.inverses) if coarse else ascents
