@@ -326,7 +326,6 @@ class GaussianProcess:
         corrections = self.correction(prior(self._points).squeeze(-1), generator)
         posterior = dataclasses.replace(self._posterior, weights=corrections)
 
-
         def function(points: Tensor) -> Tensor:
             inner = posterior.rescale(points)
             return posterior.mean_at_rescaled(inner) + posterior.scale * prior(inner).squeeze(-1)

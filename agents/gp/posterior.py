@@ -103,7 +103,9 @@ class Posterior:
         return [points] if points.shape[dim] <= size else points.split(size, dim)
 
 
-def stack_posteriors(posteriors: Sequence[Posterior], cross_covariance: Callable[[Tensor], CrossCovariance]) -> Posterior:
+def stack_posteriors(
+    posteriors: Sequence[Posterior], cross_covariance: Callable[[Tensor], CrossCovariance]
+) -> Posterior:
     """Return one posterior of g GPs.
 
     Args:

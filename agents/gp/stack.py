@@ -29,7 +29,7 @@ def stack_key(gp: object) -> Hashable:
 class Stack:
     """GPs with one :func:`stack_key`, perhaps with different numbers of data."""
 
-    def __init__(self, gps: Sequence[GaussianProcess]) -> None:
+    def __init__(self, gps: Sequence[Any]) -> None:
         self._gps = gps
         self._sources: Sequence[Posterior] = ()
 

@@ -97,24 +97,6 @@ class WithEta(ActionFeatures):
         return self._features.membership(points[..., len(self._nodes) :])
 
 
-def rewards_within(
-    network: GPNetwork, width: float, eta: Mapping[str, Tensor], inputs: Tensor, noise: Mapping[str, Tensor]
-) -> Tensor:
-    """Return expected rewards ``(b,)`` if each node is at its eta between its confidence bounds.
-
-    A node without an eta is at its upper bound.
-
-    Args:
-        network: the network.
-        width: distance of the bounds from the posterior mean, in standard deviations.
-        eta: eta of the nodes, from :meth:`WithEta.split`.
-        inputs: features of actions, ``b x input_dim``.
-        noise: noise from :meth:`GPNetwork.draw_noise`, or empty.
-    """
-
-    return network.rollout_within(inputs, width, eta, noise)[network.task.reward].mean(-1)
-
-
 class EtaNetworks:
     """Two-layer ReLU networks from a node's GP inputs to its eta in (-1, 1).
 

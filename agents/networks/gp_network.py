@@ -364,10 +364,17 @@ class GPNetwork:
 
         return self._propagate_groups(inputs, self._groups, value, noise)
 
-    def rollout_within(
+    def rewards_within(
         self, inputs: Tensor, width: float, eta: Mapping[str, Tensor], noise: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Return :meth:`rollout` with each f at ``mean + width * std * eta``, eta being ``b x 1``, or 1 if missing."""
+    ) -> Tensor:
+        """Return expected rewards ``(b,)`` if each node is at its eta between its confidence bounds.
+
+        Args:
+            inputs: features of actions, ``b x input_dim``.
+            width: distance of the bounds from the posterior mean, in standard deviations.
+            eta: eta in [-1, 1] of the nodes, ``b x 1`` each; a node without one is at its upper bound.
+            noise: noise from :meth:`draw_noise`, or empty.
+        """
 
         def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
             means, stds = self._posteriors(nodes, points)
@@ -376,7 +383,7 @@ class GPNetwork:
                 return list((means + width * stds * offsets).unsqueeze(-1).unbind())
             return [mean + width * std * eta.get(node, 1.0) for node, mean, std in zip(nodes, means, stds, strict=True)]
 
-        return self._propagate_groups(inputs, self._groups, value, noise)
+        return self._propagate_groups(inputs, self._groups, value, noise)[self.task.reward].mean(-1)
 
     def _posteriors(self, nodes: tuple[str, ...], points: GroupInputs) -> Sequence[Any]:
         """Return means and standard deviations of the functions of a group's nodes, ``g x b``, or ``b x s`` of each."""
@@ -503,7 +510,9 @@ class GPNetwork:
         def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
             if nodes in single:
                 return [single[nodes](points[0])]
-            common = points.unsqueeze(2) if isinstance(points, Tensor) else torch.stack(torch.broadcast_tensors(*points))
+            common = (
+                points.unsqueeze(2) if isinstance(points, Tensor) else torch.stack(torch.broadcast_tensors(*points))
+            )
             return list(stacked[nodes](common.flatten(1, 2).contiguous()).view(common.shape[:-1]).unbind())
 
         def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
@@ -531,9 +540,7 @@ class GPNetwork:
             noise: noise of shape ``(s,)``, for some nodes.
         """
         groups = [(node,) for node in (self.nodes if nodes is None else nodes)]
-        return self._propagate_groups(
-            inputs, groups, lambda group, points: [value(group[0], points[0])], noise or {}
-        )
+        return self._propagate_groups(inputs, groups, lambda group, points: [value(group[0], points[0])], noise or {})
 
     def _propagate_groups(
         self,

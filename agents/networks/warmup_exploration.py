@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.search import maximise
-from cbo_gym.agents.networks.eta import WithEta, rewards_within
+from cbo_gym.agents.networks.eta import WithEta
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.novelty import information
 from cbo_gym.task import Action, HardTask, Round
@@ -88,7 +88,8 @@ class WarmupExploration:
         search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
 
         def bound(noise: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-            return rewards_within(network, WIDTH, *search.split(inputs.squeeze(-2)), noise)
+            eta, actions = search.split(inputs.squeeze(-2))
+            return network.rewards_within(actions, WIDTH, eta, noise)
 
         coarse = partial(bound, fewer_draws)
         return maximise(
