@@ -149,7 +149,6 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     earlier = {"campaign": "pilot 2025", "differs": "ph, biomass"}
     assert said(visitor.send("import", {"csv": past, **earlier})) == ["2 rounds were added."]
     assert 'value="pilot 2025"' in visitor.send("import", {"csv": past, **earlier, "differs": "oxygen"}, 422)
-    assert "Earlier campaigns" in visitor.get("/studies/1/report")
     visitor.get("/studies/1")
     html = visitor.send("ask", {"count": "3"})
     assert said(html) == ["Trials 1 to 3 are next, all at once."]
@@ -244,7 +243,7 @@ def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, vis
 
 def test_what_the_agent_expects_and_recommends(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", units={"titre": "g/L"})
-    visitor = Visitor(tmp_path / "f.db")
+    visitor = Visitor(tmp_path / "f.db", reports=True)
     visitor.get("/studies/1")
     html = visitor.get("/studies/1/what-if?do%3Aph=7", 422)
     assert len(said(html)) == 1
@@ -305,7 +304,7 @@ def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
     for one in (fermenter(tmp_path / "f.db", agent=agent), other):
         begin(one)
     create_study("another", storage=tmp_path / "f.db", agent="Random", **FERMENTER)
-    visitor = Visitor(tmp_path / "f.db", trusted=["tests.support.studies:Delayed"])
+    visitor = Visitor(tmp_path / "f.db", trusted=["tests.support.studies:Delayed"], reports=True)
     with ThreadPoolExecutor(4) as pool:
         answers = [
             pool.submit(visitor.client.post, "/studies/1/ask", data={"forgery": visitor.access.forgery})
@@ -355,8 +354,6 @@ def test_an_agent_without_an_answer_is_rebuilt_from_the_log(tmp_path, caplog, ho
     for name, label in (("f", agent), ("g", "Random")):
         begin(fermenter(tmp_path / f"{name}.db", agent=label))
     visitor = Visitor(tmp_path / "f.db", trusted=["tests.support.studies:Broken"])
-    # The report is ready before the agent breaks.
-    visitor.get("/studies/1/report")
     visitor.get("/studies/1")
     broken = tmp_path / "broken"
     broken.touch()

@@ -234,8 +234,6 @@ def test_a_form_of_a_database_that_was_replaced_records_nothing(tmp_path, visito
 
 
 def test_a_database_that_is_gone_is_not_made_again(tmp_path, visitor):
-    # While the report is worked out, the database has files beside it.
-    visitor.get("/studies/1/report")
     visitor.get("/studies/1")
     (tmp_path / "f.db").unlink()
     assert "was replaced or deleted" in visitor.send("ask", {}, 503)

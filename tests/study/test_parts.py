@@ -69,7 +69,7 @@ def test_models_of_variables_learn_from_parts_and_others_wait(tmp_path):
 
 
 def test_the_rest_may_follow_and_nothing_recorded_changes_by_itself(tmp_path):
-    study = begun(tmp_path / "f.db", "MCBO")
+    study = begun(tmp_path / "f.db", "Random")
     trial = study.ask()
     study.tell(trial, {"biomass": 2.1}, final=False)
     study.tell(trial, {"biomass": 2.1, "ph": 6.2}, final=False)

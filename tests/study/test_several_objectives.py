@@ -248,7 +248,4 @@ def test_the_page_creates_shows_and_records_a_study_of_several_objectives(tmp_pa
     visitor.send("tell-1", {"value:biomass": "1.5"}, status=422)
     visitor.send("tell-1", {"value:titre": "0.8", "value:biomass": "1.5"})
     assert re.search('Not dominated</dt><dd>1<small> in <a href="/studies/1/trials/1">trial 1</a>', visitor.html)
-    report = visitor.get("/studies/1/report")
-    assert "Hypervolume, titre x biomass" in report
-    assert "The trade-off" in report
     assert "0.8" in visitor.get("/studies/1/what-if")

@@ -3,6 +3,7 @@
 import math
 import re
 import shutil
+from itertools import product
 from threading import Lock
 
 import polars as pl
@@ -55,7 +56,8 @@ def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):
 
 def test_a_reward_is_minimised(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize")
-    play(study, 15)
+    done = [{"feed": feed, "ph": ph} for feed in (0.0, 2.5, 5.0) for ph in (5.5, 6.2, 6.8, 7.5)]
+    study.add_data(list(map(grown, done)), do=done)
     best = study.recommendation()
     assert grown(best)["titre"] < 0.5
     assert study.what_if(best)["titre"] < 0.8
@@ -88,6 +90,8 @@ def refusing(tmp_path_factory):
     ("call", "message"),
     [
         (lambda s: s.tell(9, {"titre": 1.0}), "there is no trial 9; there are 2"),
+        (lambda s: s.tell(2, {"titre": 1.0}, did=3), "an action must be a mapping from names to values; given 3"),
+        (lambda s: s.ask("2"), "count must be a whole number"),
         (lambda s: s.tell(1, {"titre": 1.0}), r"trial 1 is measured, not pending; correct\(\) changes its outcome"),
         (lambda s: s.tell(2, {"biomass": 1.0}), "the reward titre is missing; if it follows later"),
         (lambda s: s.tell(2, {"titre": math.nan}), "the value of titre must be a finite number"),
@@ -112,6 +116,19 @@ def refusing(tmp_path_factory):
 def test_a_wrong_call_is_refused_and_stores_nothing(refusing, call, message):
     with pytest.raises(ArgumentError, match=message):
         call(refusing)
+    assert refusing.events == 3
+
+
+def test_values_of_other_types_are_refused(refusing):
+    for trial in (True, -1, 1.5, "1", None):
+        with pytest.raises(ArgumentError, match="trial must be a whole number"):
+            refusing.tell(trial, {"titre": 1.0})
+    for values in (None, math.nan, object()):
+        with pytest.raises(ArgumentError, match="values must be a mapping"):
+            refusing.tell(2, values)
+    for value in ([1.0], True, b"1", {}):
+        with pytest.raises(ArgumentError, match="the value of titre must be a finite number"):
+            refusing.tell(2, {"titre": value})
     assert refusing.events == 3
 
 
@@ -180,15 +197,8 @@ def test_effects_of_the_reward_are_ignored(tmp_path):
 
 def test_a_diagram_may_have_any_form(tmp_path):
     about = {"storage": tmp_path / "a.db", "reward": "titre", "agent": "Random", "settable": {"feed": (0, 1)}}
-    for place, diagram in enumerate(
-        (
-            "\ufeff# notes\nstrict dag { 'feed' -> titre }",
-            "digraph { 0 [label=feed] 1 [label=titre] 1 -> 0 [dir=back] }",
-            "feed -> titre",
-            [("feed", "titre")],
-        )
-    ):
-        study = create_study(f"{place}", diagram=diagram, **about)
+    for diagram in ("digraph { 0 [label=feed] 1 [label=titre] 1 -> 0 [dir=back] }", [("feed", "titre")]):
+        study = create_study(str(diagram), diagram=diagram, **about)
         assert study.diagram == CausalDiagram(["feed", "titre"], [("feed", "titre")])
 
 
@@ -219,9 +229,6 @@ def test_names_are_taken_once_and_studies_are_found(tmp_path):
         load_study("othr", storage=path)
     with pytest.raises(ArgumentError, match="there is no file"):
         load_study(storage=tmp_path / "nowhere.db")
-    (tmp_path / "damaged.db").write_bytes(b"SQLite format 3\0" + b"?" * 5000)
-    with pytest.raises(OperationError, match=r"damaged\.db"):
-        load_study(storage=tmp_path / "damaged.db")
 
 
 def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
@@ -428,14 +435,13 @@ def test_a_parameter_may_enter_several_nodes(tmp_path):
     study = create_study("s", storage=tmp_path / "s.db", parameters=parameters, **fields)
     network = study.interface.scm.action_nodes
     assert network == {"growth": (0, 1), "acid": (0,)}
-    for _ in range(5):
-        trial = study.ask()
-        heat, feed = (trial.do["temperature"] - 20) / 20, trial.do["feed"] / 5
-        growth, acid = feed + heat, (heat - 0.3) ** 2
-        study.tell(trial, {"growth": growth, "acid": acid, "titre": growth - 3 * acid})
+    for temperature, feed in product((20.0, 30.0, 40.0), (0.0, 2.0, 5.0)):
+        heat = (temperature - 20) / 20
+        growth, acid = feed / 5 + heat, (heat - 0.3) ** 2
+        outcome = {"growth": growth, "acid": acid, "titre": growth - 3 * acid}
+        study.add_data(outcome, do={"temperature": temperature, "feed": feed})
     assert set(study.what_if({"temperature": 30.0, "feed": 2.0})) == {"growth", "acid", "titre"}
     assert not any("temperature" in (one.first, one.second) for one in study.check_diagram().refused)
-    assert "parameter of growth, acid" in study.report(tmp_path / "s.html").read_text(encoding="utf-8")
     assert load_study(storage=tmp_path / "s.db").description == study.description
     wrong = {"temperature": {"node": ["growth", "acids"], "bounds": (20.0, 40.0)}}
     with pytest.raises(ArgumentError, match=r"parameters names .'acids'.; did you mean 'acid'"):

@@ -413,15 +413,16 @@ def test_without_openpyxl_the_extra_is_named(study, monkeypatch):
         study.add_data(BOOK)
 
 
-def test_a_large_import_is_several_events_or_none(tmp_path):
+def test_a_large_import_is_several_events_or_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("cbo_gym.study.past.MAX_PAYLOAD", 10_000)
     study = create_study("plant", storage=tmp_path / "plant.db", **SYSTEM)
-    rows = "".join(f"{index % 5},6,{index / 7}\n" for index in range(12_000))
-    with pytest.raises(ArgumentError, match="line 12002: the value of titre"):
+    rows = "".join(f"{index % 5},6,{index / 7}\n" for index in range(120))
+    with pytest.raises(ArgumentError, match="line 122: the value of titre"):
         study.add_data(f"{HEAD}{rows}1,6,x\n".encode())
     assert study.events == 0
-    assert study.add_data(f"{HEAD}{rows}".encode()) == 12_000
+    assert study.add_data(f"{HEAD}{rows}".encode()) == 120
     assert study.events == 2
-    assert load_study(storage=tmp_path / "plant.db").data()["titre"].to_list() == [index / 7 for index in range(12_000)]
+    assert load_study(storage=tmp_path / "plant.db").data()["titre"].to_list() == [index / 7 for index in range(120)]
 
 
 NASTY = ["#1", "=x", "+a b", "@b", "DO (mg/l)", "a,b", 'c"d', "\u00b5", "a\nb", "y"]

@@ -84,26 +84,3 @@ class SavesAPickle(Random):
 
     def restore(self, state, task):
         super().restore(b64decode(state), task)
-
-
-class GivesUp(Random):
-    """Fails after ten rounds unless it was lucky."""
-
-    def reset(self, task, seed):
-        super().reset(task, seed)
-        self.rewards = []
-
-    def update(self, action, observation, reward, info):
-        super().update(action, observation, reward, info)
-        # Initial data come before.
-        self.rewards = [*getattr(self, "rewards", []), reward]
-        if len(self.rewards) == 10 and max(self.rewards) < 0.55:
-            raise RuntimeError("bad luck")
-
-
-class NamesItsEnvironment(Random):
-    """Raises an error with the id of its environment."""
-
-    def reset(self, task, seed):
-        super().reset(task, seed)
-        raise RuntimeError(f"on {task.env_id!r}")
