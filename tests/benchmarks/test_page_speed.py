@@ -25,7 +25,9 @@ def database(request, tmp_path_factory):
 
 def test_first_answer(benchmark, database):
     """Of a server that has read nothing yet."""
-    benchmark.pedantic(lambda visitor: visitor.get("/studies/1"), setup=lambda: ((Visitor(database, reports=True),), {}), rounds=5)
+    benchmark.pedantic(
+        lambda visitor: visitor.get("/studies/1"), setup=lambda: ((Visitor(database, reports=True),), {}), rounds=5
+    )
 
 
 def test_next_answer(benchmark, database):

@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from cbo_gym.study import load_study
-from tests.support.studies import FERMENTER, grown, play
+from tests.support.studies import FERMENTER, grown
 from tests.support.study_browser import ARGUMENTS, Served
 from tests.support.study_visitor import YAML
 
@@ -129,26 +129,6 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
         rows = download.value.path().read_text().splitlines()
         assert len(rows) == 1 + 3
         assert "the pump broke" in rows[2]
-
-
-def test_four_browsers_ask_at_once(tmp_path, browser):
-    path = tmp_path / "f.db"
-    with Served(path) as served:
-        others = [Watched(browser, served.address) for _ in range(4)]
-        others[0].page.goto("/new")
-        others[0].page.get_by_label("Or paste YAML").fill(YAML.replace("Random", "GP-UCB"))
-        others[0].page.get_by_label("New study from YAML").locator("button").click()
-        play(load_study(storage=path), 3)
-        for other in others:
-            other.page.goto("/studies/1")
-        for other in others:  # all are sent before the first is answered
-            other.page.evaluate("setTimeout(() => document.querySelector('#ask button').click())")
-        for other in others:
-            expect(other.page.locator(".success")).to_contain_text("is next")
-        said = {other.page.locator(".success").inner_text() for other in others}
-        assert said == {f"Trial {number} is next." for number in (4, 5, 6, 7)}
-        assert len({str(entry.flat) for entry in load_study(storage=path).trials[3:]}) == 4
-        assert [other.complaints for other in others] == [[]] * 4
 
 
 def test_an_open_page_hears_of_what_others_did(tmp_path, browser):

@@ -11,11 +11,10 @@ import pytest
 
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
-from cbo_gym.evaluation.play.seeds import seeds_of
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import UnusedDataWarning, create_study, load_study, studies_in
 from cbo_gym.study.log import Log
-from tests.support.studies import DOSING, FERMENTER, Robot, fermenter, grown, lose_caches, play
+from tests.support.studies import DOSING, FERMENTER, fermenter, grown, lose_caches, play
 
 
 def test_a_round_of_a_study(tmp_path):
@@ -39,19 +38,6 @@ def test_a_round_of_a_study(tmp_path):
     assert study.what_if({"ph": 6.8})["titre"] == pytest.approx(1.5, abs=1.5)
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
     assert load_study(storage=tmp_path / "f.db").to_frame().equals(frame)
-
-
-def test_what_was_set_may_differ_and_lie_outside_of_the_bounds(tmp_path):
-    study = fermenter(tmp_path / "f.db")
-    study.add_data([grown({"ph": 8.0})], do={"ph": 8.0})
-    while "ph" not in (trial := study.ask()).do:
-        study.tell(trial, grown(trial.do))
-    study.tell(trial, grown({**trial.do, "ph": 7.9}), did={"ph": 7.9})
-    assert study.to_frame()["do(ph)"].to_list()[-1] == pytest.approx(7.9)
-    for _ in range(3):
-        trial = study.ask()
-        assert 5.5 <= trial.do.get("ph", 6.0) <= 7.5
-        study.tell(trial, grown(trial.do))
 
 
 def test_a_reward_is_minimised(tmp_path):
@@ -266,20 +252,6 @@ def test_data_that_the_agent_does_not_take_are_refused(tmp_path):
     assert study.add_data(rows) == 2
 
 
-def test_a_study_with_another_diagram_takes_the_data_over(tmp_path):
-    path = tmp_path / "f.db"
-    old = fermenter(path, agent="Random")
-    old.add_data([grown({"ph": 7.0})], do={"ph": 7.0})
-    play(old, 3)
-    old.correct(1, grown({}) | {"titre": 9.0})
-    diagram = "dag { feed -> biomass -> titre; ph -> biomass }"
-    new = create_study("other diagram", storage=path, agent="CBO", **{**FERMENTER, "diagram": diagram})
-    assert new.add_data(old.data()) == 4
-    assert 9.0 in new.data()["titre"].to_list()
-    assert new.data().select(old.data().columns).equals(old.data())
-    assert new.ask().number == 1
-
-
 def test_a_reward_may_be_known_from_other_variables(tmp_path):
     about = {
         "diagram": "dag { yeast -> cost; yeast -> titre; titre -> profit; cost -> profit }",
@@ -346,22 +318,6 @@ def test_a_context_need_not_be_measured_again(tmp_path):
     for context in ([], ""):
         with pytest.raises(ArgumentError, match="the context must give a number"):
             study.ask(context=context)
-
-
-# Several users ----------------------------------------------------------------------------------------------
-
-
-def test_a_pending_trial_counts_and_a_restart_changes_no_suggestion(tmp_path):
-    robots = [Robot("hard", "GP-UCB", tmp_path / f"{place}.db", 12, seeds_of(100, "")) for place in range(2)]
-    for robot in robots:
-        for _ in range(4):
-            robot.round()
-    pending = [robots[0].ask() for _ in range(3)]
-    assert len({str(sorted(trial.do.items())) for trial in pending}) > 1
-    first = robots[1].ask()
-    lose_caches(tmp_path / "1.db")
-    robots[1].restart()
-    assert [first.do, robots[1].ask().do, robots[1].ask().do] == [trial.do for trial in pending]
 
 
 # What a stranger's file cannot do ----------------------------------------------------------------------------

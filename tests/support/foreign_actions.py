@@ -28,6 +28,13 @@ class Raises:
         raise ZeroDivisionError("two\nlines")
 
 
+class Exits:
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise SystemExit(0)
+
+    __repr__ = __array__
+
+
 class HasNoRepr:
     def __repr__(self) -> str:
         raise ZeroDivisionError("no repr")
@@ -71,6 +78,7 @@ NO_NUMBERS: list[Any] = [
     None, "left", "0.5", b"0.5", object(), object, len, Raises(), HasNoRepr(), HUGE, TOO_LONG_TO_PRINT, 1j, np.nan,
     {}, set(), {0.5}, frozenset([0.5]), BrokenDict(1), decimal.Decimal("0.5"), fractions.Fraction(1, 2), slice(1),
     datetime.date(2024, 1, 1), np.datetime64("2024-01-01"), np.timedelta64(1, "D"), np.ma.masked, ..., True, np.True_,
+    Exits(), range(10**9), np.broadcast_to(1, (10**6, 10**6)), Becomes(np.broadcast_to(1, (10**6, 10**6))),
 ]  # fmt: skip
 
 

@@ -125,55 +125,6 @@ def test_an_edited_suite(half, envs, rounds, seeds):
     assert all(f"{others} runs in runs" in line for line in warned)
 
 
-BROKEN = {
-    "no list": ("name: mine\n", "must hold a list"),
-    "a bracket": (suite() + "- name: [\n", "line 11"),
-    "a tab": (suite() + "\t- name: x\n", "line 10"),
-    "a key twice": (suite() + "  seeds: 3\n", "line 10"),
-    "a word": (suite(rounds="many"), "suite mine: field horizon"),
-    "a field": (suite() + "  sedes: 3\n", "did you mean 'seeds'"),
-    "an environment": (suite(["CBO/Dropwav-v0"]), "did you mean 'CBO/Dropwave-v0'"),
-    "a name": (suite(name="yours"), "no suite is called 'mine'"),
-    "nothing": ("", "must hold a list"),
-}
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_suite(half, what):
-    string, index = BROKEN[what]
-    before = files(half.runs)
-    half.write(string)
-    code, output = half.sweep()
-    lines = output.strip().splitlines()
-    say(f"a suite broken by {what}", output.strip().replace(str(half.top), ""))
-    assert (code, len(lines)) == (2, 1), output
-    assert index in lines[0]
-    assert what == "a name" or str(half.top / "suites.yaml") in lines[0]
-    assert files(half.runs) == before
-
-
-def files(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")}
-
-
-@pytest.mark.parametrize(
-    ("string", "index"), [("- id: [\n", "line "), ("\t\n- x", "line "), (None, "must hold a list")], ids=repr
-)
-def test_a_broken_registry(half, string, index):
-    registry, before = half.top / "envs_registry.yaml", files(half.runs)
-    whole = registry.read_text()
-    registry.write_text(whole + string if string else "")
-    code, output = half.sweep()
-    errors = [line for line in output.splitlines() if line.startswith("Error:")]
-    say("a broken registry", *errors)
-    assert (code, len(errors)) == (2, 1), output
-    assert str(registry) in errors[0]
-    assert index in errors[0]
-    assert files(half.runs) == before
-    registry.write_text(whole)
-    assert half.sweep()[0] == 0
-
-
 def test_an_edited_registry(half):
     """Its code is another then: all is played again, and a leaderboard says what it takes of which."""
     registry, before = half.top / "envs_registry.yaml", essences(half.runs)
@@ -224,11 +175,3 @@ def test_a_submission_of_a_suite_that_was_edited_since(half, edited, said):
     assert code == 1
     assert said in output
     assert "cannot enter as it is" in output
-
-
-def test_a_submission_while_the_suite_is_broken(half):
-    half.write(BROKEN["a bracket"][0])
-    code, output = half.invoke("publish", "runs", "--suite", "mine", "--store", "store", "--submission")
-    assert code == 2
-    assert "suites.yaml: line 11" in output
-    assert not list((half.top / "store").rglob("*.parquet"))
