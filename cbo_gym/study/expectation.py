@@ -102,9 +102,9 @@ class RecommendedSet(tuple[RecommendedAction, ...]):
             for name, value, ends, _ in action.expected.rows():
                 row |= {name: value} | ({} if ends is None else {f"low({name})": ends[0], f"high({name})": ends[1]})
             rows.append(row)
-        names = dict.fromkeys(name for row in rows for name in row)
-        ordered = sorted(names, key=lambda name: not name.startswith("do("))
-        return pl.DataFrame([{name: row.get(name) for name in ordered} for row in rows], infer_schema_length=None)
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        ordered = sorted(frame.columns, key=lambda name: not name.startswith("do("))
+        return frame.select(ordered)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))

@@ -76,11 +76,8 @@ class Units:
                 raise ArgumentError(
                     f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {names}"
                 )
-        read = _read_interval if self.codec.intervals else _read_value
-        # The codec checks labels and the values of kinds.
-        checked = {*self.codec.labels, *self.codec.domains.kinds}
-        numbers = {name: value if name in checked else read(name, value) for name, value in values.items()}
-        return self.codec.from_native(numbers, self.interface.problem.null_action, suggested)
+        read = {name: self.read_setting(name, value) for name, value in values.items()}
+        return self.codec.from_native(read, self.interface.problem.null_action, suggested)
 
     def past_action(self, done: Done, values: Mapping[str, Any]) -> Action:
         """Return the action of a past round; in hard mode, with target -1 if nothing was set and no target is empty.
@@ -106,13 +103,12 @@ class Units:
         return names or sorted({name for arm in self.description.arms for name in arm})
 
     def read_setting(self, name: str, value: Any) -> Any:
-        """Return a value to set as the log stores it: the label of a category, a number or an interval.
+        """Return a value to set as the log stores it: a label, which the codec checks, a number or an interval.
 
         Raises:
             ArgumentError: if it is none of these.
         """
-        names = self.codec.domains.names
-        if name in names and self.codec.domains.categories(names.index(name)):
+        if name in self.codec.labels:
             return value
         return _read_interval(name, value) if self.codec.intervals else _read_value(name, value)
 

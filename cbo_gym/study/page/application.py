@@ -214,7 +214,7 @@ async def create(request: Request, form: Form, service: TheService, names: Names
     if "more" in typed:
         return _new(request, names, Problem("", "", typed, 200), 2 * rows)
     try:
-        name = await service.create(partial(_fields_of, typed))
+        name = await service.create(partial(description, typed))
     except CBOGymError as error:
         return _new(request, names, _problem(request, "create", error, typed), rows)
     return await _redirect_to_new(service, name)
@@ -228,10 +228,6 @@ async def create_from_yaml(request: Request, form: Form, service: TheService, na
     except CBOGymError as error:
         return _new(request, names, _problem(request, "yaml", error, typed))
     return await _redirect_to_new(service, name)
-
-
-def _fields_of(typed: FormInput) -> tuple[dict[str, Any], Lines]:
-    return description(typed), Lines(None)
 
 
 def _parse(uploaded: bytes, pasted: str) -> tuple[Any, Lines]:

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.datastructures import FormData, UploadFile
 
 from cbo_gym._util.arguments import number_in
+from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError
 from cbo_gym.modes import classes_of
 from cbo_gym.study.description import modes
@@ -45,6 +46,11 @@ def first_string(typed: FormInput, name: str) -> str:
     return typed.get(name, [""])[0]
 
 
+def lines_of(typed: FormInput, name: str) -> list[str]:
+    """Return the lines of a field that are not blank."""
+    return [line.strip() for line in first_string(typed, name).splitlines() if line.strip()]
+
+
 def number(typed: str) -> float | str:
     """Convert to a number; return any other string, which the study will refuse."""
     value = number_in(typed)
@@ -78,8 +84,8 @@ def numbers(typed: FormInput, prefix: str) -> dict[str, Any]:
     return by_name
 
 
-def description(typed: FormInput) -> dict[str, Any]:
-    """Return the fields of a study's description, as :func:`~cbo_gym.study.files.read_arguments` takes them.
+def description(typed: FormInput) -> tuple[dict[str, Any], Lines]:
+    """Return the fields of a study's description, for :func:`~cbo_gym.study.files.read_arguments`; a form has no lines.
 
     Raises:
         ArgumentError: for a line that cannot be read.
@@ -90,20 +96,15 @@ def description(typed: FormInput) -> dict[str, Any]:
     }
     fields["variables"] = names_in(first_string(typed, "variables"))
     fields["contexts"] = names_in(first_string(typed, "contexts"))
-    for name in ("limits", "constraints"):
-        fields[name] = [line.strip() for line in first_string(typed, name).splitlines() if line.strip()]
-    fields["arms"] = [_pairs(line) for line in first_string(typed, "arms").splitlines() if line.strip()]
-    units = filter(str.strip, first_string(typed, "units").splitlines())
-    fields["units"] = pairs_in(units, "it as in titre = g/L") | {
-        row["setting"]: row["unit"] for row in rows if row["unit"]
-    }
-    objectives = filter(str.strip, first_string(typed, "objectives").splitlines())
-    if goals := pairs_in(objectives, "it as in titre = maximize"):
+    fields |= {name: lines_of(typed, name) for name in ("limits", "constraints")}
+    fields["arms"] = [_pairs(line) for line in lines_of(typed, "arms")]
+    units = pairs_in(lines_of(typed, "units"), "it as in titre = g/L")
+    fields["units"] = units | {row["setting"]: row["unit"] for row in rows if row["unit"]}
+    if goals := pairs_in(lines_of(typed, "objectives"), "it as in titre = maximize"):
         fields |= {"objectives": goals, "direction": ""}
-    prices = pairs_in(filter(str.strip, first_string(typed, "prices").splitlines()), "it as in titre = 9")
-    fields["costs"] = {name: number(price) for name, price in prices.items()} | {
-        row["setting"]: number(row["cost"]) for row in rows if row["cost"]
-    }
+    prices = pairs_in(lines_of(typed, "prices"), "it as in titre = 9")
+    prices |= {row["setting"]: row["cost"] for row in rows if row["cost"]}
+    fields["costs"] = {name: number(price) for name, price in prices.items()}
     fields["reward_range"] = [number(end) for end in typed.get("reward_range", []) if end]
     fields |= {
         name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)
@@ -116,7 +117,7 @@ def description(typed: FormInput) -> dict[str, Any]:
         }
     else:
         fields["settable"] = bounds
-    return {name: value for name, value in fields.items() if value not in ("", [], {})}
+    return {name: value for name, value in fields.items() if value not in ("", [], {})}, Lines(None)
 
 
 def _rows(typed: FormInput) -> list[dict[str, str]]:
