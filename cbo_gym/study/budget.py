@@ -45,7 +45,7 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     entries = list(trials)
     for entry in entries:
         if entry.status != "rejected":
-            costs[entry.status in ("pending", "partial")].append(trial_cost(units, entry, entries))
+            costs[entry.is_running].append(trial_cost(units, entry, entries))
     return Spending(float(add_up(costs[False])), float(add_up(costs[True])), units.description.budget)
 
 

@@ -220,7 +220,11 @@ class _Data:
         groups: dict[tuple[bool, ...], list[int]] = defaultdict(list)
         for row in np.flatnonzero(usable):
             groups[tuple(bool(np.isfinite(self._columns[f"do({name})"][row])) for name in regimes)].append(int(row))
-        large = sorted((tuple(rows) for rows in groups.values() if self._can_test(names, rows)), key=len, reverse=True)
+        large = [
+            tuple(rows)
+            for rows in sorted(groups.values(), key=len, reverse=True)
+            if len(rows) >= MIN_ROUNDS + len(given) and all(np.ptp(self._columns[name][rows]) for name in names[:2])
+        ]
         if not large:
             return None
         gain = float(np.sum([self._gain(names, rows) for rows in large]))
@@ -232,10 +236,6 @@ class _Data:
         shares = binom.pmf(positive, len(large), 0.5)
         p_value = float(shares @ chi2.sf(2.0 * gain, positive)) if gain else 1.0
         return Independence(first, second, given, sum(map(len, large)), correlation, p_value, math.nan)
-
-    def _can_test(self, names: tuple[str, ...], rows: list[int]) -> bool:
-        varies = all(np.ptp(self._columns[name][rows]) for name in names[:2])
-        return varies and len(rows) >= MIN_ROUNDS + len(names) - 2
 
     def _gain(self, names: tuple[str, ...], rows: tuple[int, ...]) -> float:
         """Return by how much the second variable raises the log-likelihood of the first one, given the others."""

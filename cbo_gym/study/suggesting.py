@@ -502,8 +502,14 @@ class Suggester:
         # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [("", "")] * len(actions)
-        # A trial that measures an intermediate product has no reward.
-        words = [f"expected {', '.join(_in_words(*row[:3]) for row in rows)}, " if rows else "" for rows in expected]
+        words = []
+        for rows in expected:
+            parts = [
+                f"{name} {value:.4g}" + ("" if ends is None else f" +- {(ends[1] - ends[0]) / 2:.2g}")
+                for name, value, ends, _ in rows
+            ]
+            # A trial that measures an intermediate product has no reward.
+            words.append(f"expected {', '.join(parts)}, " if parts else "")
         return list(zip(words, outcomes, strict=True))
 
     def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
@@ -668,10 +674,6 @@ class Suggester:
         if context is not None and hasattr(agent, "set_context"):
             agent.set_context(self._units.context(context)["context"])
         return agent
-
-
-def _in_words(name: str, value: float, interval: tuple[float, float] | None) -> str:
-    return f"{name} {value:.4g}" + ("" if interval is None else f" +- {(interval[1] - interval[0]) / 2:.2g}")
 
 
 def _signed_content(number: int, stamp: str, content: bytes) -> bytes:

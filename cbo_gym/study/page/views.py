@@ -189,20 +189,16 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
     }
 
 
-def _can_steer(case: Case) -> bool:
-    """Return whether a user can fix values of suggestions."""
-    interface = case.study.interface
-    return bool(interface.codec.domains.names) and not (interface.codec.intervals or interface.codec.choice_name)
-
-
 def study_context(case: Case, state: StudyState, problem: Problem | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
-    pending = [trial for trial, entry in sorted(state.entries.items()) if entry.status in ("pending", "partial")]
-    description = case.description
-    contexts, reward = case.study.interface.contexts_seen, case.study.units.objectives[0]
+    pending = [trial for trial, entry in sorted(state.entries.items()) if entry.is_running]
+    description, interface = case.description, case.study.interface
+    contexts, reward = interface.contexts_seen, case.study.units.objectives[0]
+    # Neither the names of arms nor intervals can be fixed.
+    can_steer = interface.codec.domains.names and not (interface.codec.intervals or interface.codec.choice_name)
     return {
         "description": description,
-        "variables": [(name, description.units.get(name, "")) for name in case.study.interface.nodes],
+        "variables": [(name, description.units.get(name, "")) for name in interface.nodes],
         "counts": counts(state),
         "best": [entry.number for entry in state.best],
         "best_reward": state.best and with_unit(case, reward, state.best[0].values.get(reward)),
@@ -212,7 +208,7 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
         "more_pending": len(pending[MAX_CARDS:]),
         "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
         "what_if_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
-        "fixed": fields_of(case, FIXED, case.study.settable if _can_steer(case) else (), {}, problem, "ask"),
+        "fixed": fields_of(case, FIXED, case.study.settable if can_steer else (), {}, problem, "ask"),
         "what_if_actions": fields_of(case, DO, case.study.settable, {}, problem, "what-if"),
         "own_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "register"),
         "own_actions": fields_of(case, DO, case.study.settable, {}, problem, "register"),

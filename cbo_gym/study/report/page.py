@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
+import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cbo_gym._util.files import require_file, write_text
@@ -138,10 +139,10 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
             entry.number,
             (f"at {snapshot.words(entry.context)}: " if entry.context else "")
             + snapshot.action_words(snapshot.units.read(entry.action)),
-            f"known: {known}; {entry.why}" if (known := _known(snapshot, entry)) else entry.why,
+            f"known: {snapshot.words(known)}; {entry.why}" if (known := _known(entry)) else entry.why,
         ]
         for entry in snapshot.study.trials
-        if entry.status in ("pending", "partial")
+        if entry.is_running
     ]
     following = "No trial is running; ask for the next one."
     if preview and not pending and (action := snapshot.next()) is not None:
@@ -156,9 +157,8 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
     return {"pending": pending, "next": following, "recommended": recommendation(snapshot)}
 
 
-def _known(snapshot: Snapshot, entry: Entry) -> str:
-    values = {name: value for name, value in entry.values.items() if value is not None}
-    return snapshot.words(values) if values else ""
+def _known(entry: Entry) -> dict[str, Any]:
+    return {name: value for name, value in entry.values.items() if value is not None}
 
 
 def _recommended_set(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -190,12 +190,13 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
     except Exception:
         return content
     limits = snapshot.study.interface.problem.outcomes.constraints
+    met = {limit: f", with {percent(share)} in a new outcome" for limit, share in expected.probabilities.items()}
     rows = [
         [
             snapshot.with_unit(name),
             value,
             *("" if ends is None else f"{number(ends[0])} to {number(ends[1])}" for ends in intervals),
-            ", ".join(_met(str(limit), expected.probabilities) for limit in limits if limit.node == name),
+            ", ".join(f"{limit}{met.get(str(limit), '')}" for limit in limits if limit.node == name),
         ]
         for name, value, *intervals in expected.rows()
         if name not in done
@@ -208,18 +209,15 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
     }
 
 
-def _met(limit: str, probabilities: Mapping[str, float]) -> str:
-    return f"{limit}, with {percent(probabilities[limit])} in a new outcome" if limit in probabilities else limit
-
-
 def _trials(snapshot: Snapshot) -> dict[str, Any]:
     frame = merge_precision(snapshot.study.to_frame().reverse(), number)
     if not frame["reason"].str.len_chars().sum():
         frame = frame.drop("reason")
-    rows = [[_cell(*item) for item in row.items()] for row in frame.head(MAX_TRIALS).iter_rows(named=True)]
+    # Times are shown to the minute.
+    shown = frame.head(MAX_TRIALS).with_columns(pl.col("asked", "ended").str.slice(0, 16).str.replace("T", " "))
     return {
         "trial_header": [_title(snapshot, name) for name in frame.columns],
-        "trial_rows": rows,
+        "trial_rows": shown.rows(),
         "left_out": len(frame) > MAX_TRIALS,
     }
 
@@ -228,11 +226,6 @@ def _title(snapshot: Snapshot, name: str) -> str:
     if name.startswith("do(") and name[3:-1] in snapshot.description.units:
         return f"{name} [{snapshot.description.units[name[3:-1]]}]"
     return TITLES.get(name) or snapshot.with_unit(name)
-
-
-def _cell(column: str, value: Any) -> Any:
-    # Times are shown to the minute.
-    return value[:16].replace("T", " ") if column in ("asked", "ended") and value else value
 
 
 def _provenance(snapshot: Snapshot) -> dict[str, Any]:
