@@ -1,10 +1,8 @@
 """Constraints of studies: how they are written, in each mode, and what counts as the best."""
 
-import gymnasium as gym
 import pytest
 
 from cbo_gym.errors import ArgumentError
-from cbo_gym.problems.custom.custom import custom_problem
 from cbo_gym.study import create_study
 from cbo_gym.task import Constraint
 
@@ -21,33 +19,29 @@ def study_of(path, constraints, mode="hard", **more):
     return create_study("s", storage=path, constraints=constraints, **about)
 
 
-READ = [
-    ("x<=2", [("x", "<=", 2.0)]),
-    ("  acid level   <=2 ", [("acid level", "<=", 2.0)]),
-    ("acid ≥ -1e3", [("acid", ">=", -1000.0)]),
-    ("acid > .5", [("acid", ">=", 0.5)]),
-    ("a<b<2", [("a<b", "<=", 2.0)]),
-    ("x=1 >= 2", [("x=1", ">=", 2.0)]),
-    ("2 <= x", [("x", ">=", 2.0)]),
-    ("0 <= acid level <= 2", [("acid level", ">=", 0.0), ("acid level", "<=", 2.0)]),
-    ("2 > x ≥ 0", [("x", ">=", 0.0), ("x", "<=", 2.0)]),
-]
+READ = {
+    "x<=2": [("x", "<=", 2.0)],
+    "  acid level   <=2 ": [("acid level", "<=", 2.0)],
+    "acid ≥ -1e3": [("acid", ">=", -1000.0)],
+    "acid > .5": [("acid", ">=", 0.5)],
+    "a<b<2": [("a<b", "<=", 2.0)],
+    "x=1 >= 2": [("x=1", ">=", 2.0)],
+    "2 <= x": [("x", ">=", 2.0)],
+    "0 <= acid level <= 2": [("acid level", ">=", 0.0), ("acid level", "<=", 2.0)],
+    "2 > x ≥ 0": [("x", ">=", 0.0), ("x", "<=", 2.0)],
+}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_constraints_are_read_alike_in_every_mode_and_by_gym_make(tmp_path, mode):
-    study = study_of(tmp_path / "s.db", [string for string, _ in READ], mode)
-    expected = tuple(Constraint(*one) for one in dict.fromkeys(one for _, found in READ for one in found))
-    assert study.interface.problem.outcomes.constraints == expected
-
-
-def test_gym_make_reads_the_same_and_there_may_be_none(tmp_path):
-    problem = custom_problem({"m": lambda a: a, "y": lambda m: m}, reward="y", actions={"a": (0.0, 1.0)})
-    made = gym.make("CBO/Custom-v0", problem=problem, constraints="0<=m<=.5")
-    limits = (Constraint("m", ">=", 0.0), Constraint("m", "<=", 0.5))
-    assert made.unwrapped.problem.outcomes.constraints == limits
+def test_constraints_are_read_alike_in_every_mode(tmp_path):
+    expected = tuple(Constraint(*one) for one in dict.fromkeys(one for found in READ.values() for one in found))
+    for mode in MODES:
+        assert constraints_of(tmp_path / f"{mode}.db", list(READ), mode) == expected
     for index, given in enumerate((None, [], ())):
-        assert study_of(tmp_path / f"{index}.db", given).interface.problem.outcomes.constraints == ()
+        assert constraints_of(tmp_path / f"{index}.db", given) == ()
+
+
+def constraints_of(*arguments):
+    return study_of(*arguments).interface.problem.outcomes.constraints
 
 
 @pytest.mark.parametrize(

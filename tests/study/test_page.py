@@ -58,19 +58,6 @@ def test_a_study_is_created_from_fields(tmp_path):
     assert about.units == {"feed": "g/h", "titre": "g/L"}
 
 
-def test_fields_are_read_as_elsewhere(tmp_path):
-    visitor = Visitor(tmp_path / "f.db")
-    for field, typed, message in (
-        ("units", "titre = g/L\ntitre = mg/L", "&#39;titre&#39; is given twice"),
-        ("arms", "ph = 6, ph = 7", "&#39;ph&#39; is given twice"),
-        ("constraints", "biomass == 2", "for an equality, write a narrow interval"),
-        ("horizon", "1_0", "horizon: Input should be a valid integer"),
-        ("seed", str(2**63), "seed must be a whole number from 0 to 9223372036854775807"),
-    ):
-        visitor.get("/new")
-        assert message in said(visitor.send("create", {**FIELDS, field: typed}, 422))[0]
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

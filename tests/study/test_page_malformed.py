@@ -23,24 +23,15 @@ NO_NUMBERS = [
 STRANGE_NAMES = ["Titre", "feed ", "", "__class__", SQL, HTML, "x" * 500]
 PLACES = ["0", "-1", "1.5", "one", "99", "9" * 40, "%00", "..", SQL, HTML, "\u0661"]
 CSVS = [
-    b"", b"\n", b"titre", b"titre\n", b"titre\n7 g\n", b"titre\nnan\n", b"titer\n1\n", b"titre,titre\n1,2\n",
-    b"titre\n1\n1,2,3\n", b"biomass\n1\n", b"titre,do(titre)\n1,1\n", b"titre,do(pH)\n1,7\n",
-    b"titre,do(ph)\n1,high\n", b"titre,ph\n1,\"7\n", b"\xff\xfe\x00", b"\x00" * 100,
-    b"PK\x03\x04" + bytes(range(256)), f"titre\n{HTML}\n".encode(), f"{SQL}\n1\n".encode(), b"titre\n" + b"1" * 5000,
-    b",".join([b"titre"] * 3000), "titre\n日本語\n".encode(), "titre\n1\n".encode("utf-16")[:-1],
-    b"titre,feed,feed\n1,2,3\n",
+    b"", b"\n", b"titre\n", b"titre\n7 g\n", b"titer\n1\n", b"titre\n1\n1,2,3\n", b"titre,do(pH)\n1,7\n",
+    b"\xff\xfe\x00", b"\x00" * 100, b"PK\x03\x04" + bytes(range(256)), f"titre\n{HTML}\n".encode(),
+    f"{SQL}\n1\n".encode(), b"titre\n" + b"1" * 5000, b",".join([b"titre"] * 3000),
 ]  # fmt: skip
 YAMLS = [
-    "", "3", "[]", "name", "name: {", "name: [a\n", "1: 2", "? [a]\n: 1", "name: *a", "&a [*a]",
-    "!!python/object:os.system {}", "a: &a [1]\n" + YAML, YAML + "reward: y\n", YAML + "storage: x.db\n",
-    YAML + f"{HTML!r}: 1\n", YAML + f'x: "{SQL}"\n', YAML.replace("[0, 5]", "[5, 0]"),
-    YAML.replace("[0, 5]", "[.nan, 5]"), YAML.replace("[0, 5]", "[.inf, .inf]"), YAML.replace("Random", "GPOO"),
-    YAML.replace("Random", "Random(x=1)"), YAML.replace("Random", HTML), YAML.replace("dag", "gad"),
-    YAML + "candidates: 3\n", YAML + "noise: {titre: -1}\n", YAML + "constraints: 7\n", "[" * 2000,
-    "name: " + "9" * 5000, YAML.replace("name: fermenter", "name: ''"),
-    YAML.replace("name: fermenter", f"name: {'x' * 300}"), YAML + "horizon: 1.5\n",
-    "diagram: 5\nname: a\nreward: y\n", YAML + "costs: {nobody: 1}\n", YAML + "seed: -1\n",
-    YAML + "contexts: [nobody]\n",
+    "", "3", "[]", "name: {", "1: 2", "? [a]\n: 1", "name: *a", "&a [*a]", "!!python/object:os.system {}", "[" * 2000,
+    YAML + "reward: y\n", YAML + "storage: x.db\n", YAML + f"{HTML!r}: 1\n", YAML + f'x: "{SQL}"\n',
+    YAML.replace("[0, 5]", "[.nan, 5]"), YAML.replace("Random", "Random(x=1)"), YAML.replace("Random", HTML),
+    YAML + "noise: {titre: -1}\n", "name: " + "9" * 5000, YAML.replace("name: fermenter", f"name: {'x' * 300}"),
 ]  # fmt: skip
 
 
@@ -69,7 +60,7 @@ def of_a_study(draw):
         [
             ("/studies/1/ask", {"count": draw.choice(["0", "-1", "1.5", "101", "1e9", *NO_NUMBERS])}),
             ("/studies/1/ask", {f"context:{draw.choice(['titre', *STRANGE_NAMES])}": "1"}),
-            ("/studies/1/import", {"csv": draw.choice(CSVS[:18]).decode("latin-1")}),
+            ("/studies/1/import", {"csv": draw.choice(CSVS[:11]).decode("latin-1")}),
             (study, {"count": "1", "csv": "titre\n1\n"}),
         ]
     )
@@ -224,7 +215,7 @@ def test_a_body_that_is_no_form_is_refused(tmp_path):
     fermenter(tmp_path / "f.db", agent="Random")
     visitor = Visitor(tmp_path / "f.db")
     bodies = [b"", b"forgery", b"%", b"&&&", b"=" * 1000, b"a=1&" * 4000, b"\xff" * 100, b"--x\r\n\r\n", b"{}"]
-    for kind in (*KINDS[:3], "multipart/form-data; boundary=x", "text/x", ""):
+    for kind in (KINDS[0], "multipart/form-data; boundary=x", ""):
         for content in bodies:
             answer = visitor.client.post("/studies/1/ask", content=content, headers={"content-type": kind})
             require_error(answer, tmp_path, content)

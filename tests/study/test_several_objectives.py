@@ -163,7 +163,7 @@ def test_the_cost_of_a_trial_may_be_an_objective(tmp_path):
     assert study.units.cost(outside) == 1.0
 
 
-@pytest.mark.parametrize("agent", ["qNEHVI(samples=4)", NETWORK, "Random"])
+@pytest.mark.parametrize("agent", [NETWORK, "Random"])
 def test_kinds_limits_precision_fixed_and_missing_values(tmp_path, agent):
     settable = {"feed": Range(0.0, 5.0, step=0.5), "ph": (5.5, 7.5), "medium": Categorical(["A", "B"])}
     study = plant(

@@ -82,6 +82,17 @@ def test_a_study_by_hand(tmp_path):
     assert (shown[3]["biomass"], shown[3]["titre"]) == (2.1, None)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a study without trials, and descriptions that are right and wrong."""
+    folder = tmp_path_factory.mktemp("folder")
+    (folder / "study.yaml").write_text(YAML, encoding="utf-8")
+    (folder / "broken.yaml").write_text(YAML.replace("reward: titre", "reward: titer"), encoding="utf-8")
+    (folder / "path.yaml").write_text(YAML.replace("GP-UCB", "tests.support.agents:Centre"), encoding="utf-8")
+    call("create", folder / "study.yaml", folder / "f.db")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -105,12 +116,8 @@ def test_a_study_by_hand(tmp_path):
         (["create", "path.yaml", "g.db"], "an import path, whose code would be run; if you trust it, pass --agent"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, monkeypatch, words, message):
-    monkeypatch.chdir(tmp_path)
-    Path("study.yaml").write_text(YAML, encoding="utf-8")
-    Path("broken.yaml").write_text(YAML.replace("reward: titre", "reward: titer"), encoding="utf-8")
-    Path("path.yaml").write_text(YAML.replace("GP-UCB", "tests.support.agents:Centre"), encoding="utf-8")
-    call("create", "study.yaml", "f.db")
+def test_mistakes_are_one_line(folder, monkeypatch, words, message):
+    monkeypatch.chdir(folder)
     said = " ".join(call(*words, status=2).stderr.split())
     assert said.startswith("Error:")
     assert message in said

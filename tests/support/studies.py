@@ -24,7 +24,7 @@ from cbo_gym.study.units import Units
 from cbo_gym.task import Mode
 from tests.support.loop import begun
 
-ROUNDS = 5
+ROUNDS = 4
 SEED = 100
 
 #: a system of each mode that studies have, as an environment whose noise and composition are hidden

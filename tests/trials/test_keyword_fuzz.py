@@ -5,8 +5,6 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from cbo_gym.agent_registry.finding import find_agent, known_agents
 from cbo_gym.envs.registry import entries
@@ -136,37 +134,6 @@ def test_agents(workplace, name):
     keywords = AGENTS[name]
     cases = [*singles("create_agent", name, keywords), *pairs("create_agent", name, keywords)]
     assert wrong(workplace, cases) == []
-
-
-def nested(inner):
-    """Texts of collections of other values."""
-    several = st.lists(inner, max_size=4).map(", ".join)
-    return st.one_of(
-        several.map("[{}]".format),
-        st.tuples(inner, st.integers(0, 5)).map(lambda given: f"[{given[0]}] * {given[1]}"),
-        st.tuples(inner, several).map(lambda given: f"({given[0]}, {given[1]})"),
-        st.lists(st.tuples(TEXT, inner).map(": ".join), max_size=3).map(lambda given: f"{{{', '.join(given)}}}"),
-    )
-
-
-TEXT = st.one_of(st.text(max_size=8), st.sampled_from(["X0", "X1", "Y", "X", "Z", "base", "variables"])).map(repr)
-LEAF = st.one_of(TEXT, st.sampled_from(VALUES), st.integers().map(repr), st.floats().map(repr))
-VALUE = st.recursive(LEAF, nested, max_leaves=12)
-
-
-@st.composite
-def cases(draw):
-    way = draw(st.sampled_from(["make", "make", "make_vec", "make_env", "create_agent"]))
-    known = AGENTS if way == "create_agent" else ENVIRONMENTS
-    name = draw(st.sampled_from(sorted(known)))
-    chosen = draw(st.lists(st.sampled_from(known[name]), min_size=1, max_size=3, unique=True))
-    return Case(way, name, {keyword: draw(VALUE) for keyword in chosen})
-
-
-@settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(cases())
-def test_values_within_values(workplace, case):
-    assert wrong(workplace, [case]) == []
 
 
 def test_report():
