@@ -183,7 +183,7 @@ def _summarize(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
         try:
             case = service.case(name)
             summaries.append(
-                {"index": index, "name": name, "description": case.description, "counts": counts(case.state())}
+                {"index": index, "name": name, "description": case.description, "counts": counts(case.study.trials)}
             )
         except CBOGymError as error:
             summaries.append({"index": index, "name": name, "error": service.error_message(error)})
@@ -262,8 +262,7 @@ async def _study(
     problem: Problem | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> Response:
-    state = await run_in_threadpool(case.state)
-    context = study_context(case, state, problem)
+    context = await run_in_threadpool(study_context, case, problem)
     context |= {"index": index, "report": await case.report(), "expected": expected, "notice": _notice(request)}
     return _page(request, "study", problem.status if problem else 200, **context)
 
@@ -290,7 +289,7 @@ async def report_style() -> Response:
 @routes.get("/studies/{index}/state")
 async def state(case: TheCase) -> Response:
     """Return the number of the last event, by which an open page notices that it is out of date."""
-    return JSONResponse({"event": await run_in_threadpool(getattr, case.study, "events")})
+    return JSONResponse({"event": await run_in_threadpool(lambda: case.study.events)})
 
 
 @routes.get("/studies/{index}/trials.csv")
@@ -369,17 +368,17 @@ async def show_trial(request: Request, index: int, trial: int, case: TheCase) ->
 
 
 async def _trial(request: Request, index: int, trial: int, case: Case, problem: Problem | None = None) -> Response:
-    state = await run_in_threadpool(case.state)
-    if trial not in state.entries:
-        words = problem.words if problem else f"there is no trial {trial}; there are {len(state.entries)}"
+    entries = await run_in_threadpool(case.entries)
+    if trial not in entries:
+        words = problem.words if problem else f"there is no trial {trial}; there are {len(entries)}"
         return plain_page(problem.status if problem else 404, "No such trial", words)
     shown = {"measured": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
-    forms = shown.get(state.entries[trial].status, ["tell"])
+    forms = shown.get(entries[trial].status, ["tell"])
     form = forms[-1] if problem is not None and problem.form == f"{forms[-1]}-{trial}" else forms[0]
     # The trial may have ended meanwhile.
     if problem is not None and problem.form in (f"tell-{trial}", f"correct-{trial}"):
         problem = replace(problem, form=f"{form}-{trial}")
-    card = card_of(case, state, trial, problem, f"{form}-{trial}")
+    card = card_of(case, entries[trial], problem, f"{form}-{trial}")
     context = {"index": index, "description": case.description, "card": card, "problem": problem}
     return _page(request, "trial", problem.status if problem else 200, **context)
 
@@ -393,7 +392,7 @@ async def end_trial(
     arguments: tuple[Any, ...] = (first_string(typed, "reason"),)
     keywords: dict[str, Any] = {}
     if action in ("tell", "correct"):
-        values, keywords = outcome_of(case, await run_in_threadpool(case.state), trial, typed)
+        values, keywords = await run_in_threadpool(outcome_of, case, trial, typed)
         arguments = (values,)
     if action == "tell":
         keywords["final"] = "partial" not in form

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from threading import Lock
@@ -28,25 +27,8 @@ from cbo_gym.study.trials import Entry
 PATIENCE = 0.05
 
 
-@dataclass(frozen=True)
-class StudyState:
-    """State of a study after an event of its log.
-
-    Attributes:
-        event: number of the event.
-        entries: the trials, by number.
-        done: number of a trial -> the values that it set, or will set.
-        best: :attr:`Study.best_trials`.
-    """
-
-    event: int
-    entries: Mapping[int, Entry]
-    done: Mapping[int, Mapping[str, Any]]
-    best: Sequence[Entry]
-
-
 class Case:
-    """One study of the page, with its current state and report.
+    """One study of the page, with its report.
 
     Args:
         service: the service of its database.
@@ -56,7 +38,6 @@ class Case:
     def __init__(self, service: StudyService, study: Study) -> None:
         self._service, self.study = service, study
         self._pickled = pickle.dumps(study)
-        self._state: StudyState | None = None
         # The report, with the number of the last event that it certainly includes.
         self._report: tuple[int, Future[list[str]]] | None = None
 
@@ -64,16 +45,13 @@ class Case:
     def description(self) -> Description:
         return self.study.description
 
-    def state(self) -> StudyState:
-        """Return the current state."""
-        state = self._state
-        # Later events are read by the next call.
-        event = self.study.events
-        if state is None or state.event != event:
-            units, entries = self.study.units, {entry.number: entry for entry in self.study.trials}
-            done = {number: units.native_values(units.read(entry.action)) for number, entry in entries.items()}
-            self._state = state = StudyState(event, entries, done, self.study.best_trials)
-        return state
+    def entries(self) -> dict[int, Entry]:
+        """Return the trials by their numbers."""
+        return {entry.number: entry for entry in self.study.trials}
+
+    def done(self, entry: Entry) -> dict[str, Any]:
+        """Return the values that a trial set, or will set, by name."""
+        return self.study.units.native_values(self.study.units.read(entry.action))
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """Call a function of :mod:`~cbo_gym.study.page.thinker` with the study and more arguments in a worker."""
@@ -88,7 +66,7 @@ class Case:
         Returns:
             The sections; None if they are not ready yet.
         """
-        event = (await run_in_threadpool(self.state)).event
+        event = await run_in_threadpool(lambda: self.study.events)
         try:
             async with asyncio.timeout(patience):
                 while True:

@@ -10,8 +10,8 @@ from cbo_gym.actions import Kind
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.forecast import percent
 from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
-from cbo_gym.study.page.service import Case, StudyState
-from cbo_gym.study.trials import Status
+from cbo_gym.study.page.service import Case
+from cbo_gym.study.trials import Entry, Status
 from cbo_gym.study.units import format_value
 
 # Rows of the table of trials; the CSV file has all.
@@ -118,15 +118,12 @@ def _options(case: Case, name: str, prefix: str) -> tuple[str, ...]:
 # Trials ------------------------------------------------------------------------------------------------------
 
 
-def card_of(
-    case: Case, state: StudyState, trial: int, problem: Problem | None = None, form: str = ""
-) -> dict[str, Any]:
+def card_of(case: Case, entry: Entry, problem: Problem | None = None, form: str = "") -> dict[str, Any]:
     """Return a trial, and the fields of its form, filled with the known values.
 
     ``done`` and ``context`` are pairs of name and value with unit; ``was_set``, ``others`` and ``measured`` are fields.
     """
-    entry, done, context = state.entries[trial], state.done[trial], state.entries[trial].context or {}
-    interface = case.study.interface
+    interface, done, context = case.study.interface, case.done(entry), entry.context or {}
     measured = [name for name in interface.nodes if name not in done or not interface.sets_variables]
     others = [name for name in case.study.settable if name not in done]
     # Counts are shown as they were typed, and their standard errors are not.
@@ -150,26 +147,27 @@ def card_of(
     }
 
 
-def outcome_of(case: Case, state: StudyState, trial: int, typed: FormInput) -> tuple[dict[str, Any], dict[str, Any]]:
+def outcome_of(case: Case, trial: int, typed: FormInput) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the values in a form, and the keywords to record them: standard errors, and the action if it differs.
 
     A variable that was set has the value that it was set to.
     """
-    known = state.done.get(trial, {})
+    entry = case.entries().get(trial)
+    known = {} if entry is None else case.done(entry)
     did = {name: value for name, value in numbers(typed, DID).items() if typed[DID + name] != _inputs(known.get(name))}
     values = numbers(typed, VALUE)
-    is_partial = "partial" in typed or (trial in state.entries and state.entries[trial].status == "partial")
+    is_partial = "partial" in typed or (entry is not None and entry.status == "partial")
     if case.study.interface.sets_variables and not is_partial:
         values = {**known, **did, **values}
-    if trial in state.entries and state.entries[trial].done is not None:
+    if entry is not None and entry.done is not None:
         # The whole action, because the trial was not done as suggested.
         did = {**known, **did}
     return values, {"did": did or None, "std": numbers(typed, STD) or None}
 
 
-def counts(state: StudyState) -> dict[str, int]:
+def counts(entries: Iterable[Entry]) -> dict[str, int]:
     """Return the number of trials of each status."""
-    statuses = [entry.status for entry in state.entries.values()]
+    statuses = [entry.status for entry in entries]
     return {status: statuses.count(status) for status in get_args(Status)}
 
 
@@ -189,9 +187,11 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
     }
 
 
-def study_context(case: Case, state: StudyState, problem: Problem | None) -> dict[str, Any]:
+def study_context(case: Case, problem: Problem | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
-    pending = [trial for trial, entry in sorted(state.entries.items()) if entry.is_running]
+    # Of later events an open page is notified.
+    event, entries, best = case.study.events, case.study.trials, case.study.best_trials
+    pending = [entry for entry in entries if entry.is_running]
     description, interface = case.description, case.study.interface
     contexts, reward = interface.contexts_seen, case.study.units.objectives[0]
     # Neither the names of arms nor intervals can be fixed.
@@ -199,12 +199,12 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
     return {
         "description": description,
         "variables": [(name, description.units.get(name, "")) for name in interface.nodes],
-        "counts": counts(state),
-        "best": [entry.number for entry in state.best],
-        "best_reward": state.best and with_unit(case, reward, state.best[0].values.get(reward)),
-        "event": state.event,
+        "counts": counts(entries),
+        "best": [entry.number for entry in best],
+        "best_reward": best and with_unit(case, reward, best[0].values.get(reward)),
+        "event": event,
         "problem": problem,
-        "cards": [card_of(case, state, trial) for trial in pending[:MAX_CARDS]],
+        "cards": [card_of(case, entry) for entry in pending[:MAX_CARDS]],
         "more_pending": len(pending[MAX_CARDS:]),
         "contexts": fields_of(case, CONTEXT, contexts, {}, problem, "ask"),
         "what_if_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "what-if"),
@@ -213,8 +213,8 @@ def study_context(case: Case, state: StudyState, problem: Problem | None) -> dic
         "own_contexts": fields_of(case, CONTEXT, contexts, {}, problem, "register"),
         "own_actions": fields_of(case, DO, case.study.settable, {}, problem, "register"),
         "rows": [
-            (state.entries[trial], ", ".join(f"{name} = {format_value(value)}" for name, value in done.items()))
-            for trial, done in sorted(state.done.items(), reverse=True)[:MAX_ROWS]
+            (entry, ", ".join(f"{name} = {format_value(value)}" for name, value in case.done(entry).items()))
+            for entry in reversed(entries[-MAX_ROWS:])
         ],
-        "all_rows": len(state.entries),
+        "all_rows": len(entries),
     }
