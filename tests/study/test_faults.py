@@ -1,18 +1,17 @@
-"""A disk that is full and files that may not be written, for real: nothing is lost, and the error says what to do."""
+"""Processes that are killed, a full disk, files that may not be written, for real: nothing is lost."""
 
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 
 from cbo_gym.errors import OperationError
 from cbo_gym.study import load_study
 from tests.support.studies import fermenter, play
-from tests.support.study_kills import states
+from tests.support.study_kills import check, states
+from tests.support.study_kills import play as kill
 
 pytestmark = pytest.mark.slow
 
@@ -85,47 +84,6 @@ def fermenter_with_trials(path):
     return play(load_study(storage=path), 1)
 
 
-def test_a_file_that_may_only_be_read():
-    """By its mode, for another user than root; the folder may be written."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        pytest.skip("only root may become another user")
-    folder = Path("/var/tmp", f"cbo-gym-{os.getpid()}")  # the tests' own is closed to others
-    folder.mkdir()
-    folder.chmod(0o777)
-    try:
-        before = states(fermenter_with_trials(folder / "f.db"))
-        (folder / "f.db").chmod(0o444)
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            _as_nobody(folder / "f.db", writer)  # who may not even read Python's own files: all is imported by now
-        os.close(writer)
-        with os.fdopen(reader) as answers:
-            said = answers.read().splitlines()
-        os.waitpid(child, 0)
-        assert said[0] == "3"
-        assert "readonly database; nothing was changed by this call; neither the file nor its folder" in said[1]
-        assert states(load_study(storage=folder / "f.db")) == before
-    finally:
-        shutil.rmtree(folder)
-
-
-def _as_nobody(path, writer):
-    try:
-        os.setgid(65534)
-        os.setuid(65534)
-        study = load_study(storage=path)
-        os.write(writer, f"{len(study.trials)}\n".encode())
-        try:
-            study.ask()
-        except OperationError as error:
-            os.write(writer, str(error).encode())
-    except BaseException as error:
-        os.write(writer, repr(error).encode())
-    finally:
-        os._exit(0)
-
-
 def test_a_small_limit_of_the_size_of_files(tmp_path):
     """What a full disk or a quota is where none can be mounted."""
     resource = pytest.importorskip("resource", reason="sizes of files can be limited on POSIX systems")
@@ -139,3 +97,13 @@ def test_a_small_limit_of_the_size_of_files(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert states(load_study(storage=tmp_path / "f.db"))[:3] == before
     play(study, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes")
+@pytest.mark.parametrize(("agent", "kills", "pause"), [("Random", 40, 0.3), ("GP-UCB", 10, 4.0)])
+def test_kills_lose_no_recorded_outcome_and_use_no_number_twice(tmp_path, agent, kills, pause):
+    path = tmp_path / "f.db"
+    fermenter(path, agent=agent)
+    _, recorded = check(path, tmp_path, kill(path, tmp_path, kills, seed=100, pause=pause))
+    # There was work to be disturbed.
+    assert recorded > kills / 2

@@ -171,21 +171,15 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
     assert states(other) == states(study)
 
 
-@pytest.mark.parametrize(
-    "method", ["fork", *(pytest.param(one, marks=pytest.mark.slow) for one in ("spawn", "joblib"))]
-)
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_pool_of_processes_shares_a_study(tmp_path, method):
     study = fermenter(tmp_path / "f.db", agent="Random")
     work(study, 0)
     calls = [(study, index) for index in range(4)]
-    if method == "joblib":
-        joblib = pytest.importorskip("joblib")
-        numbers = joblib.Parallel(2)(joblib.delayed(work)(*call) for call in calls)
-    elif method in multiprocessing.get_all_start_methods():
-        with multiprocessing.get_context(method).Pool(2) as pool:
-            numbers = pool.starmap(work, calls)
-    else:
+    if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"there is no {method} here")
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        numbers = pool.starmap(work, calls)
     assert sorted(numbers) == [2, 3, 4, 5]
     assert sorted(study.data()["titre"].to_list()) == [0.0, 0.0, 1.0, 2.0, 3.0]
 

@@ -9,12 +9,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from sqlalchemy.engine import Engine
-from sqlalchemy.event import listen
-
 from cbo_gym.study import load_study
 from cbo_gym.study.log import Log
-from tests.support.studies import append, events_of, fermenter, grown, stored
+from tests.support.studies import append, events_of, grown, stored
 
 WORKERS = 4
 PATIENCE = 300  # seconds for which a worker may finish its round
@@ -98,35 +95,6 @@ def play(storage, folder, kills, seed, pause=0.3):
             worker.kill()
     lines = [line.split() for path in Path(folder).glob("*.txt") for line in path.read_text().splitlines()]
     return [(kind, int(number), float(value)) for kind, number, value in lines]
-
-
-def killed_at(statement, path, prior):
-    """Create a study in a process that is killed before a statement or commit; return whether it was killed.
-
-    Args:
-        statement: number of the statement or commit, from 0.
-        path: database of the study.
-        prior: database of the earlier study.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    process = context.Process(target=_create, args=(statement, path, prior))
-    process.start()
-    process.join(PATIENCE)
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
-
-
-def _create(statement, path, prior):
-    left = itertools.count(statement, -1)
-
-    def die(*_arguments):
-        if next(left) == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    listen(Engine, "before_cursor_execute", die)
-    listen(Engine, "commit", die)
-    fermenter(path, agent="Random", prior=prior)
 
 
 def check(storage, folder, said):
