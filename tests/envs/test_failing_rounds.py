@@ -6,11 +6,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym import custom_problem, load_problem, make_task
+from cbo_gym import custom_problem, make_task
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.errors import OperationError
 from cbo_gym.problems import Problem
+from cbo_gym.problems.custom.expression import Equation
 from cbo_gym.scm import StructuralCausalModel, Variable
 from tests.support.loop import reset
 
@@ -26,7 +27,7 @@ GOOD, BAD = np.array([1.0]), np.array([0.0])
 MIDDLE = "Middle must be a finite real number"
 
 
-def python_problem(mechanism):
+def failing_problem(mechanism):
     return custom_problem(
         {"Middle": mechanism, "Y": lambda Middle, u: np.where(Middle > 3.0, 0.0, Middle) + u},  # noqa: N803
         reward="Y",
@@ -36,20 +37,9 @@ def python_problem(mechanism):
     )
 
 
-def yaml_problem(equation, tmp_path):
-    file = tmp_path / "failing.yaml"
-    file.write_text(
-        f"name: Failing\nreward: Y\nactions: {{x: [0, 1]}}\nmanipulable: {{Middle: [0, 1]}}\nvariables:\n"
-        f"  Middle: {equation}\n  Y: {{equation: 'where(Middle > 3, 0, Middle) + u', noise: 1}}\n"
-    )
-    return load_problem(file)
-
-
-@pytest.fixture(params=[(kind, way) for kind in FAILING for way in ("python", "yaml")], ids=" in ".join)
-def problem(request, tmp_path):
-    kind, way = request.param
-    mechanism, equation = FAILING[kind]
-    return python_problem(mechanism) if way == "python" else yaml_problem(equation, tmp_path)
+@pytest.fixture(params=[pair[way] for pair in FAILING.values() for way in (0, 1)])
+def problem(request):
+    return failing_problem(Equation(request.param) if isinstance(request.param, str) else request.param)
 
 
 def test_a_failed_step_changes_nothing(problem):
@@ -97,7 +87,7 @@ def test_what_would_have_failed_does_not_count_where_it_is_set(problem):
 
 
 def test_the_noise_goes_on_where_it_was_also_between_its_blocks(block):
-    problem = python_problem(FAILING["division"][0])
+    problem = failing_problem(FAILING["division"][0])
     tried, spared = (gym.make("CBO/Custom-v0", problem=problem) for _ in range(2))
     for env in (tried, spared):
         env.reset(seed=0)
@@ -122,27 +112,14 @@ def test_the_context_of_the_next_round_is_computed_before_anything_changes():
         contexts=["C"],
     )
     env = gym.make("CBO/Custom-Contextual-v0", problem=problem)
-    rewards = play_until_it_fails(env, {"scope": 0, "values": np.zeros(1)})
-    assert rewards
+    # The contexts of the first three rounds are positive, and that of the fourth is not.
+    env.reset(seed=1)
+    action = {"scope": 0, "values": np.zeros(1)}
+    rewards = [env.step(action)[1] for _ in range(2)]
+    with pytest.raises(OperationError, match="Root must be a finite real number"):
+        env.step(action)
     assert env.unwrapped.round == len(rewards)
     assert env.unwrapped.total_reward == sum(rewards)
-
-
-def play_until_it_fails(env, action):
-    """The rewards of the first seed that lets a round be played; contexts are negative in half of the rounds."""
-    for seed in range(20):
-        rewards = []
-        with pytest.raises(OperationError, match="Root must be a finite real number"):
-            play_on(env, seed, action, rewards)
-        if rewards:
-            break
-    return rewards
-
-
-def play_on(env, seed, action, rewards):
-    env.reset(seed=seed)
-    while True:
-        rewards.append(env.step(action)[1])
 
 
 def test_the_error_names_the_values_of_the_causes():
@@ -168,7 +145,7 @@ def test_the_error_names_the_values_of_the_causes():
     ],
 )
 def test_a_mechanism_that_gives_no_real_number_or_fails_is_named(mechanism, message):
-    env = reset(gym.make("CBO/Custom-v0", problem=python_problem(mechanism)))
+    env = reset(gym.make("CBO/Custom-v0", problem=failing_problem(mechanism)))
     with pytest.raises(OperationError, match=message):
         env.step(BAD)
     assert env.unwrapped.round == 0

@@ -26,16 +26,18 @@ from tests.support.foreign_actions import (
     vector_of,
 )
 
-#: modes with which a wrapper is tested; all, where none are listed
+#: modes with which a method is tested; the dynamics, which all of them ask, are tested with all modes
 MODES_OF: dict[str, list[str]] = {
+    "step": ["hard", "dynamic", "partial"],
+    "vector step": ["soft", "contextual", "adversarial"],
     "FlattenAction": ["hard", "masked"],
     "DiscreteAction": ["aggregated"],
     "TopKMask": ["soft under a limit"],
-    "OracleInfo": ["hard", "soft", "masked"],
+    "OracleInfo": ["hard", "masked"],
     "FlattenAction on OracleInfo": ["contextual"],
-    "VectorOracleInfo": ["hard", "soft", "masked"],
+    "VectorOracleInfo": ["soft"],
 }
-PLAYED = [(mode, name) for name in [*SCALAR, *VECTOR] for mode in MODES_OF.get(name, GAMES)]
+PLAYED = [(mode, name) for name in [*SCALAR, *VECTOR] for mode in MODES_OF[name]]
 METHODS = [*PLAYED, *((mode, name) for name in OF_FEEDBACK for mode in GAMES)]
 
 

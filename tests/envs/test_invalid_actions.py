@@ -17,43 +17,32 @@ HALF = [0.5] * 6
 SOFT = [
     pytest.param([0.5] * 5, r"shape \(6,\); given shape \(5,\)", id="too short"),
     pytest.param([[0.5] * 6], r"shape \(6,\); given shape \(1, 6\)", id="batched"),
-    pytest.param(0.5, r"given shape \(\)", id="a number"),
     pytest.param([0.5, 0.5, math.nan, 0.5, 0.5, 0.5], r"action\[2\] must lie in \[0, 1\]; given nan", id="NaN"),
     pytest.param([0.5, 1.5, 0.5, 0.5, 0.5, 0.5], r"action\[1\] must lie in \[0, 1\]; given 1.5", id="above"),
     pytest.param([0.5, 0.5, 0.5, 0.5, 0.5, -1e-9], r"action\[5\] must lie in \[0, 1\]; given -1e-09", id="below"),
-    pytest.param(["a"] * 6, "must be numbers; given", id="text"),
     pytest.param({"target": 0, "values": HALF}, "must be numbers; given", id="a hard action"),
     pytest.param(None, "must", id="None"),
 ]
 
 HARD = [
-    pytest.param({"values": [0.5] * 3}, "a dict with the keys 'target' and 'values' alone", id="no target"),
-    pytest.param({"target": 1}, "a dict with the keys 'target' and 'values' alone", id="no values"),
     pytest.param(None, "a dict with the keys 'target'", id="None"),
     pytest.param({"target": 7, "values": [0.5] * 3}, "whole number from 0 to 6; given 7", id="target too large"),
-    pytest.param({"target": 1.5, "values": [0.5] * 3}, "from 0 to 6; given 1.5", id="fraction"),
-    pytest.param({"target": "B", "values": [0.5] * 3}, "from 0 to 6; given 'B'", id="name as target"),
     pytest.param({"target": [1, 2], "values": [0.5] * 3}, r"from 0 to 6; given \[1, 2\]", id="two targets"),
     pytest.param({"target": 1, "values": [0.5] * 2}, r"shape \(3,\), .*'B', 'D', 'E'.*given shape \(2,\)", id="short"),
     pytest.param({"target": 1, "values": [0.5, math.nan, 0.5]}, "value of D must lie in .* given nan", id="NaN"),
     pytest.param({"target": 1, "values": [0.5, 0.5, 1.01]}, "value of E must lie in .* given 1.01", id="above"),
-    pytest.param({"target": 1, "values": ["a"] * 3}, "values must be numbers; given", id="text"),
 ]
 
 SPARSE = [
     pytest.param([0.5, 0.5, 0.5, 0.1, 0.2, 0.3], r"at most 2 .* null action \[0.5, .*given 3", id="three changed"),
-    pytest.param([0.0] * 6, "at most 2 coordinates may differ .* given 6", id="all changed"),
 ]
 
 
 MASKED = [
     pytest.param([0] * 9, r"shape \(10,\); given shape \(9,\)", id="too short"),
     pytest.param([[0] * 10], r"given shape \(1, 10\)", id="batched"),
-    pytest.param(3, r"given shape \(\)", id="an index"),
     pytest.param([1] * 7 + [0] * 3, "at most 6 base arms; given 7", id="too many ones"),
     pytest.param([0, 2] + [0] * 8, r"super_arm\[1\] must be 0 or 1; given 2", id="two"),
-    pytest.param([0, 0.5] + [0] * 8, r"super_arm\[1\] must be 0 or 1; given 0.5", id="half"),
-    pytest.param(["a"] * 10, "must be numbers", id="text"),
     pytest.param(None, "must", id="None"),
 ]
 
@@ -63,7 +52,7 @@ CASES = [
     *(pytest.param("CBO/CompleteGraph-v0", {}, *case.values, id=f"hard, {case.id}") for case in HARD),
     *(
         pytest.param("CBO/Alpine2-Noisy-v0", {"max_interventions": 2}, *case.values, id=f"sparse, {case.id}")
-        for case in (*SPARSE, *SOFT)
+        for case in SPARSE
     ),
     *(pytest.param("CBO/SSEMPeriodic-v0", {}, *case.values, id=f"masked, {case.id}") for case in MASKED),
 ]
@@ -107,7 +96,6 @@ def with_row(batch: Any, row: Any) -> Any:
 VECTOR_SOFT = [
     pytest.param(np.full((3, 5), 0.5), r"shape \(n, 6\); given \(3, 5\)", id="too short"),
     pytest.param(np.full((2, 6), 0.5), "one action for each of 3 environments; given 2", id="too few"),
-    pytest.param(np.full((1, 6), 0.5), "one action for each of 3 environments; given 1", id="a single one"),
     pytest.param(np.full(6, 0.5), r"shape \(n, 6\); given \(6,\)", id="no batch"),
     pytest.param(with_row([HALF] * 3, [0.5, 2.0, 0.5, 0.5, 0.5, 0.5]), r"actions\[1\] is outside .*2\.", id="above"),
     pytest.param(with_row([HALF] * 3, [math.nan] * 6), r"actions\[1\] is outside .*nan", id="NaN"),
@@ -120,21 +108,15 @@ VECTOR_MASKED = [
     pytest.param(np.zeros((2, 10)), "one action for each of 3 environments; given 2", id="too few"),
     pytest.param(np.zeros(10), r"shape \(n, 10\); given \(10,\)", id="no batch"),
     pytest.param([NO_ARM, SEVEN, NO_ARM], "super arm 1 is outside SuperArmSpace", id="too many ones"),
-    pytest.param([NO_ARM, NO_ARM, [0.5] * 10], "super arm 2 is outside", id="halves"),
     pytest.param([[math.nan] * 10, NO_ARM, NO_ARM], "super arm 0 is outside .*nan", id="NaN"),
 ]
 
 VECTOR_HARD = [
     pytest.param({"target": [0, 1, 2], "values": np.full((3, 2), 0.5)}, r"\(n, 3\); given .*\(3, 2\)", id="short"),
     pytest.param({"target": [0, 1], "values": np.full((2, 3), 0.5)}, "each of 3 environments; given 2", id="too few"),
-    pytest.param({"target": 1, "values": np.full((3, 3), 0.5)}, r"given \(\) and \(3, 3\)", id="one target"),
     pytest.param({"target": [0, 7, 2], "values": np.full((3, 3), 0.5)}, "action 1 .*target 7", id="target"),
     pytest.param({"target": [0, math.nan, 2], "values": np.full((3, 3), 0.5)}, "whole number.*nan", id="NaN"),
-    pytest.param(
-        {"target": ["B"] * 3, "values": np.full((3, 3), 0.5)}, "every target must be a whole number", id="names"
-    ),
     pytest.param({"target": [0, 1, 2], "values": [[0.5] * 3, [0.5] * 3, [2.0] * 3]}, "action 2 .*2\\.", id="above"),
-    pytest.param({"target": [0, 1, 2]}, "a dict with the keys 'target'", id="no values"),
 ]
 
 

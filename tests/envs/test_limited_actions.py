@@ -82,7 +82,7 @@ def test_actions_keep_limits_in_environments(mode: str, equality: bool) -> None:
     env = gym.make(custom_id(mode), problem=problem, max_episode_steps=9)
     base: Any = env.unwrapped
     space, codec = base.action_space, base.dynamics.codec
-    check_problem(problem)
+    check_problem(problem, mode=mode)
 
     assert all(space.contains(space.sample()) for _ in range(20))
     batch, again = batch_space(space, 300), batch_space(space, 300)

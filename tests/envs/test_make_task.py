@@ -20,7 +20,6 @@ from tests.support.environments import EVERY_ID, FIRST_OF_MODE, KINDS, kinds_of
 from tests.support.loop import reset
 
 HARD_IDS = kinds_of("hard")
-SOFT_IDS = kinds_of("soft")
 
 
 def rounds_as_arrays(task: cbo_gym.Task) -> list[Any]:
@@ -56,39 +55,15 @@ def test_contents(env_id: str) -> None:
         assert (task.composition is None) == (problem.composition is None)
     else:
         assert not hasattr(task, "composition")
+    for action, observation, reward in task.initial_data:
+        assert task.action_space.contains(action)
+        assert task.observation_space.contains(observation)
+        assert type(reward) is float
+        assert reward == observation["nodes"][-1]
     if problem.noise_known and entry.mode != "contextual":
         assert set(task.noise) == set(task.nodes)
     else:
         assert task.noise is None
-
-
-@pytest.mark.parametrize("env_id", KINDS)
-def test_the_known_composition_gives_the_rewards(env_id: str) -> None:
-    env = gym.make(env_id)
-    task = make_task(env, seed=0)
-    if getattr(task, "composition", None) is None:
-        assert env.unwrapped.problem.composition is None or find_entry(env_id).mode not in ("soft", "masked")
-        return
-    env.reset(seed=0)
-    for _ in range(3):
-        observation, reward, *_ = env.step(env.action_space.sample())
-        nodes = dict(zip(task.nodes[:-1], observation["nodes"], strict=False))
-        known, own = task.composition(nodes), env.unwrapped.problem.composition(nodes)
-        noise = 6.0 * task.noise[task.reward].std if task.noise else 0.0
-        assert known == own == pytest.approx(reward, rel=1e-12, abs=noise)
-
-
-@pytest.mark.parametrize("env_id", SOFT_IDS)
-def test_soft_fields(env_id: str) -> None:
-    env = gym.make(env_id)
-    task, problem = make_task(env, seed=0), env.unwrapped.problem
-    assert {i for indices in task.action_nodes.values() for i in indices} == set(range(problem.scm.action_dim))
-    assert set(task.action_nodes) <= set(task.nodes)
-    assert task.action_domains == tuple(problem.action_domains)
-    assert task.null_action == tuple(problem.null_action)
-    assert task.action_names == problem.domains.names
-    assert task.max_interventions is None
-    assert not hasattr(task, "targets")
 
 
 def test_soft_fields_under_a_limit_of_a_frozen_task() -> None:
@@ -97,16 +72,6 @@ def test_soft_fields_under_a_limit_of_a_frozen_task() -> None:
     assert all(task.action_space.contains(r.action) for r in task.initial_data)
     with pytest.raises(dataclasses.FrozenInstanceError):
         task.horizon = 1
-
-
-@pytest.mark.parametrize("env_id", HARD_IDS)
-def test_hard_fields(env_id: str) -> None:
-    env = gym.make(env_id)
-    task, problem = make_task(env, seed=0), env.unwrapped.problem
-    assert task.targets == tuple(problem.targets)
-    assert task.manipulable == dict(problem.manipulable)
-    assert not hasattr(task, "action_nodes")
-    assert task.action_space["target"].n == len(task.targets)
 
 
 VANDALISED = FIRST_OF_MODE | {"Ackley": "CBO/Ackley-v0"}
@@ -146,36 +111,22 @@ def test_nothing_done_to_a_task_reaches_the_environment(env_id: str) -> None:
     assert [part.observation for part in parts[3:]] == [{}] * len(parts[3:])
     assert vars(graph) == {}
     again = make_task(env, 0, initial_data=sizes)
-    assert (again.diagram, again.codec.domains) == (expected.diagram, expected.codec.domains)
+    assert again.codec.domains == expected.codec.domains
     assert again.diagram.graph.edges == expected.diagram.graph.edges
-    assert again.diagram.confounding.edges == expected.diagram.confounding.edges
     assert equal(again, expected)
     known = {field.name for field in dataclasses.fields(again)} - {"codec", "initial_data", "noise", "observational"}
     for name in known - {"components", "signal_family"}:
         assert getattr(again, name) == getattr(expected, name), name
-    assert str(again.noise) == str(expected.noise)
-    series = [getattr(one, "observational", {}) for one in (again, expected)]
-    assert str(series[0]) == str(series[1])
+    for name in ("noise", "observational"):
+        assert str(getattr(again, name, None)) == str(getattr(expected, name, None))
     for made in (env, twin):
         reset(made, 1, 1)
-    parents = [made.unwrapped.scm.diagram.parents(made.unwrapped.scm.reward) for made in (env, twin)]
-    assert parents[0] == parents[1]
     for _ in range(5):
         action = env.action_space.sample()
         assert str(action) == str(twin.action_space.sample())
         np.testing.assert_array_equal(env.step(action)[0]["nodes"], twin.step(action)[0]["nodes"])
         point = np.full(again.codec.dim, 0.7)
         assert str(again.codec.to_action(point)) == str(twin.unwrapped.dynamics.codec.to_action(point))
-
-
-@pytest.mark.parametrize("env_id", SOFT_IDS)
-def test_soft_initial_data_are_random_actions_2q_plus_1_by_default(env_id: str) -> None:
-    env = gym.make(env_id)
-    task = make_task(env, seed=0)
-    own = find_entry(env.spec.id).initial_data.random
-    assert len(task.initial_data) == (2 * env.action_space.shape[0] + 1 if own == "2q+1" else own)
-    actions = np.array([r.action for r in task.initial_data])
-    assert len(np.unique(actions, axis=0)) == len(actions)
 
 
 @pytest.mark.parametrize("env_id", HARD_IDS)
@@ -198,16 +149,6 @@ def test_hard_initial_data_are_observations_and_some_of_each_other_target(env_id
                 assert observation["nodes"][task.nodes.index(name)] == pytest.approx(native, rel=1e-12)
 
 
-@pytest.mark.parametrize("env_id", KINDS)
-def test_initial_rounds_are_valid_rounds(env_id: str) -> None:
-    task = make_task(gym.make(env_id), seed=3)
-    for action, observation, reward in task.initial_data:
-        assert task.action_space.contains(action)
-        assert task.observation_space.contains(observation)
-        assert type(reward) is float
-        assert reward == observation["nodes"][-1]
-
-
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-v0", "CBO/Ackley-v0", "CBO/BinaryTree-v0"])
 def test_initial_rounds_are_what_the_environment_would_have_answered(env_id: str) -> None:
     env = reset(gym.make(env_id))
@@ -222,9 +163,9 @@ def test_initial_data_depend_on_the_seed_alone(env_id: str) -> None:
     fresh, used = gym.make(env_id), gym.make(env_id)
     used.reset(seed=99)
     used.step(used.action_space.sample())
-    assert equal(make_task(fresh, seed=5), make_task(used, seed=5))
-    if make_task(fresh, seed=5).initial_data:
-        assert not equal(make_task(fresh, seed=5), make_task(fresh, seed=6))
+    task = make_task(fresh, seed=5)
+    assert equal(task, make_task(used, seed=5))
+    assert not task.initial_data or not equal(task, make_task(fresh, seed=6))
 
 
 def test_making_a_task_does_not_touch_the_environment() -> None:
@@ -243,15 +184,15 @@ def test_initial_noise_is_independent_of_the_noise_of_the_rounds() -> None:
     nothing = {"target": 0, "values": [0.5, 0.5]}
     task_noise, round_noise = [], []
     env = gym.make("CBO/ToyGraph-v0")
-    for seed in range(200):
+    for seed in range(100):
         reset(env, seed)
-        rounds = [env.step(nothing)[0]["nodes"][0] for _ in range(20)]
+        rounds = [env.step(nothing)[0]["nodes"][0] for _ in range(10)]
         initial = [r.observation["nodes"][0] for r in make_task(env, seed=seed).initial_data[:10]]
         assert not set(initial) & set(rounds)  # not even the same numbers in another order
         round_noise.append(rounds[:2])
         task_noise.append(initial[:2])
     both = np.corrcoef(np.hstack([task_noise, round_noise]).T)
-    assert np.abs(both[:2, 2:]).max() < 4.5 / math.sqrt(200)
+    assert np.abs(both[:2, 2:]).max() < 4.5 / math.sqrt(100)
 
 
 def test_sizes_can_be_given() -> None:
@@ -261,8 +202,6 @@ def test_sizes_can_be_given() -> None:
     assert [np.array_equal(r.action, null) for r in soft.initial_data] == [True] * 4 + [False] * 3
     hard = make_task(gym.make("CBO/ToyGraph-v0"), 0, initial_data=InitialData(observational=0, random=5))
     assert len(hard.initial_data) == 10
-    nothing = make_task(gym.make("CBO/ToyGraph-v0"), 0, initial_data=InitialData(observational=0, random=0))
-    assert nothing.initial_data == ()
 
 
 def test_an_unregistered_environment_needs_a_horizon_and_has_no_initial_data() -> None:
@@ -291,12 +230,9 @@ def test_noise_is_withheld_where_the_problem_says_so() -> None:
         ("CBO/Alpine2-v0", {"horizon": 0}, ValueError, "horizon must be at least 1; given 0"),
         *(
             ("CBO/Alpine2-v0", {"seed": seed}, ValueError, "seed must be a whole number from 0 to")
-            for seed in ("a", 1.5, True, None, np.float64(1.0), [1])
+            for seed in (1.5, None)
         ),
-        *(
-            ("CBO/Alpine2-v0", {"horizon": horizon}, ValueError, "horizon must")
-            for horizon in ("3", 2.5, True, [3], math.inf)
-        ),
+        *(("CBO/Alpine2-v0", {"horizon": horizon}, ValueError, "horizon must") for horizon in ("3", 2.5)),
     ],
 )
 def test_errors_say_what_is_wrong(env_id: str, given: dict[str, Any], error: type[Exception], message: str) -> None:

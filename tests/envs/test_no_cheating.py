@@ -12,11 +12,14 @@ from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.errors import ArgumentError
 from tests.support.agents import Recorder
-from tests.support.environments import EVERY_ID
+from tests.support.environments import FIRST_OF_MODE, IDS
 from tests.support.leaks import FORBIDDEN, reachable
 
+FIRST = FIRST_OF_MODE.values()
+OF_EACH_MODE = [pytest.param(env_id, marks=[] if env_id in FIRST else [pytest.mark.slow]) for env_id in IDS]
 
-@pytest.mark.parametrize("env_id", EVERY_ID)
+
+@pytest.mark.parametrize("env_id", OF_EACH_MODE)
 def test_nothing_that_an_agent_receives_leads_to_the_mechanisms(env_id):
     recorder = Recorder()
     evaluate(recorder, env_id, seed=0, horizon=3)

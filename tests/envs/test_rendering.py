@@ -70,49 +70,31 @@ def test_the_table_lists_every_observed_variable_with_its_value_and_parents(env_
     expected = f"round 3   reward {reward:.4g}   total {base.total_reward:.4g}   mean {mean:.4g}"
     assert text.splitlines()[-1] == expected
     assert text.isascii()
-    assert text.isprintable() or "\n" in text
-    assert "\x1b" not in text
 
 
-def test_columns_are_aligned() -> None:
-    header, rule, *rows = played("CBO/PSAGraph-v0", "ansi").render().splitlines()[2:10]
+def test_columns_are_aligned_and_say_what_an_action_reaches() -> None:
+    table = played("CBO/PSAGraph-v0", "ansi").render()
+    header, rule, *rows = table.splitlines()[2:10]
     assert set(rule) <= {"-", " "}
     for title in ("node", "action", "parents", "confounded with"):
         place = header.index(title)
         assert all(row[place - 1] == " " for row in rows if len(row) > place)
-    end = header.index("value") + len("value")
-    assert all(row[end - 1].isdigit() and row[end] == " " for row in rows)
+    assert rows_of(table)["Aspirin"][1] == "do"
+    assert "do" not in rows_of(table)["Cancer"]
+    assert rows_of(played("CBO/Rosenbrock-v0", "ansi").render())["X1"][1] == "a1, a2"
 
 
-def test_the_table_says_what_an_action_reaches() -> None:
-    soft = rows_of(played("CBO/Rosenbrock-v0", "ansi").render())
-    assert soft["X1"][1] == "a1, a2"
-    hard = rows_of(played("CBO/PSAGraph-v0", "ansi").render())
-    assert hard["Aspirin"][1] == "do"
-    assert "do" not in hard["Cancer"]
-
-
-@pytest.mark.parametrize("env_id", ["CBO/CompleteGraph-v0", "CBO/Dropwave-NoisyPublished-v0"])
-def test_latent_variables_are_not_shown(env_id: str) -> None:
-    text = played(env_id, "ansi").render()
-    assert not any(latent in text for latent in ("U0", "U1", "U2"))
-
-
-def test_before_the_first_round_there_are_no_values() -> None:
+def test_before_the_first_round_there_are_no_values_and_without_a_render_mode_no_table() -> None:
     text = played("CBO/CompleteGraph-v0", "ansi", rounds=0).render()
     assert text.splitlines()[-1] == "round 0   no reward yet"
     assert rows_of(text)["B"][0] == "-"
+    for env in (gym.make("CBO/Alpine2-v0").unwrapped, gym.make_vec("CBO/Alpine2-v0", 2)):
+        with pytest.warns(UserWarning, match="without a render_mode"):
+            assert reset(env).render() is None
 
 
-def test_without_a_render_mode_there_is_a_warning_and_nothing_else() -> None:
-    env = reset(gym.make("CBO/Alpine2-v0").unwrapped)
-    with pytest.warns(UserWarning, match="without a render_mode"):
-        assert env.render() is None
-
-
-@pytest.mark.parametrize("env_id", ["CBO/Alpine2-Noisy-v0", "CBO/CompleteGraph-v0"])
-def test_the_picture_is_an_rgb_array_with_margins_that_changes_with_the_values_alone(env_id: str) -> None:
-    env = played(env_id, "rgb_array", rounds=0)
+def test_the_picture_is_an_rgb_array_with_margins_that_changes_with_the_values_alone() -> None:
+    env = played("CBO/CompleteGraph-v0", "rgb_array", rounds=0)
     picture = env.render()
     np.testing.assert_array_equal(picture, env.render())
     assert picture.dtype == np.uint8
@@ -149,7 +131,7 @@ def random_diagram(seed: int) -> CausalDiagram:
     return CausalDiagram([f"V{i}" for i in range(9)], directed, bidirected)
 
 
-@pytest.mark.parametrize("case", [*CASES, *range(20)])
+@pytest.mark.parametrize("case", [*CASES, *range(0, 20, 4)])
 def test_boxes_are_apart_and_edges_pass_between_them(case: int | tuple[str, dict[str, Any]]) -> None:
     diagram = random_diagram(case) if isinstance(case, int) else gym.make(case[0], **case[1]).unwrapped.scm.diagram
     layout = lay_out(diagram)
@@ -207,7 +189,7 @@ def test_no_two_labels_overlap(env_id: str, kwargs: dict[str, Any]) -> None:
     assert [text.get_text() for text in picture.texts if inside[text.get_text()] >= room] == []
 
 
-@pytest.mark.parametrize("count", [2, 3, 7, 20, 40])
+@pytest.mark.parametrize("count", [2, 20])
 def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: int) -> None:
     ring = {((i + 1) % count, i): Linear(0.5) for i in range(count)}
     sheet = sheet_for(SeparableSEM([Uniform()] * count, ring).diagram, Sizes((1.2, 0.44)))
@@ -228,41 +210,15 @@ def lines_of(env_id: str, action: Any) -> dict[str, list[tuple[str, bool]]]:
     return {name: [(line.label, line.used) for line in box.lines] for name, box in boxes.items() if box.lines}
 
 
-def test_the_picture_shows_a_soft_action_where_it_acts() -> None:
+def test_the_picture_shows_an_action_where_it_acts() -> None:
     shown = lines_of("CBO/Dropwave-v0", np.array([0.5, 0.75]))
     assert shown == {"X0": [("a0 = 0.00", True), ("a1 = 2.56", True)]}
     assert lines_of("CBO/Chemostat-v1", np.zeros(15))["N1"] == [("N_in1 = 60", True)]
-
-
-def test_the_picture_shows_the_cell() -> None:
-    shown = lines_of("CBO/GPBandit1-v0", np.array([[0.25], [0.5]]))
-    assert shown == {"Y": [("a0 in [0.25, 0.50]", True)]}
-
-
-def test_the_picture_shows_the_arms_that_were_chosen_and_their_signals() -> None:
+    assert lines_of("CBO/GPBandit1-v0", np.array([[0.25], [0.5]])) == {"Y": [("a0 in [0.25, 0.50]", True)]}
     shown = lines_of("CBO/SSEMPeriodic-v1", np.array([1, 0, 1] + [0] * 7, dtype=np.int8))
     assert [node for node, ((_, used),) in shown.items() if used] == ["y1", "y3"]
     assert shown["y2"] == [("z2 -", False)]
     assert shown["y3"][0][0].startswith("z3 = 0.")
-
-
-def test_vectorised_environments_show_each_its_own_action() -> None:
-    envs = reset(gym.make_vec("CBO/GPBandit1-v0", 2, vectorization_mode="vector_entry_point", render_mode="rgb_array"))
-    actions = np.array([[[0.0], [0.5]], [[0.5], [1.0]]])
-    envs.step(actions)
-    for index, pixels in enumerate(envs.render()):
-        env = reset(gym.make("CBO/GPBandit1-v0", render_mode="rgb_array"), index)
-        env.step(actions[index])
-        np.testing.assert_array_equal(pixels, env.render())
-
-
-def test_a_bare_diagram_can_be_plotted(tmp_path: Any) -> None:
-    diagram = CausalDiagram(["X", "Z", "Y"], [("X", "Z"), ("Z", "Y")], [("X", "Y")])
-    figure = diagram.plot(tmp_path / "graph.svg")
-    assert "<svg" in (tmp_path / "graph.svg").read_text()
-    assert [text.get_text() for text in figure.axes[0].texts] == ["X", "Z", "Y"]
-    cyclic = CausalDiagram(["A", "B"], [("A", "B"), ("B", "A")], [("A", "B")], allow_cycles=True)
-    assert len(cyclic.plot().axes[0].patches) == 3 + 2  # arrows and boxes
 
 
 def test_a_tree_is_drawn_as_one() -> None:

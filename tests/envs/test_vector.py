@@ -8,7 +8,6 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.envs.registry import entries
 from cbo_gym.envs.wrappers import OracleInfo, VectorOracleInfo
 from cbo_gym.errors import ArgumentError
@@ -106,20 +105,6 @@ def test_wrong_number_of_seeds(seeds: Any, number: int) -> None:
         native("CBO/Alpine2-v0").reset(seed=seeds)
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
-def test_a_seed_may_be_any_whole_number(kind: Any) -> None:
-    ours, theirs = native("CBO/Alpine2-Noisy-v0"), native("CBO/Alpine2-Noisy-v0")
-    actions = ours.action_space.sample()
-    for seed, same_seed in ((7, kind(7)), ((1, 2, 3), [kind(1), 2, kind(3)]), ([1, 2, 3], np.array([1, 2, 3], kind))):
-        ours.reset(seed=seed)
-        theirs.reset(seed=same_seed)
-        np.testing.assert_array_equal(ours.step(actions)[1], theirs.step(actions)[1])
-    one, other = gym.make("CBO/Alpine2-Noisy-v0"), gym.make("CBO/Alpine2-Noisy-v0")
-    one.reset(seed=3)
-    other.reset(seed=kind(3))
-    assert one.step(actions[0])[1] == other.step(actions[0])[1]
-
-
 NO_SEEDS = [True, np.True_, 1.0, np.float64(1.0), "3", b"3", -1, np.int64(-1), 1j, np.timedelta64(1, "s"), {}, object()]
 
 
@@ -133,24 +118,24 @@ def test_what_is_no_seed_is_refused(seed: Any) -> None:
         envs.reset(seed=[0, seed, 1])
 
 
-@pytest.mark.parametrize("given", [2.5, "3", True, np.float64(3.0), None, 1j])
+@pytest.mark.parametrize("given", [0, 2.5, "3", True, None])
 def test_sizes_are_whole_numbers(given: Any) -> None:
-    with pytest.raises(ArgumentError, match="num_envs must be a whole number of at least 1; given"):
+    with pytest.raises(ArgumentError, match=r"num_envs must be .*at least 1; given"):
         native("CBO/Alpine2-v0", num_envs=given)
     if given is not None:
-        with pytest.raises(ArgumentError, match="max_episode_steps must be a whole number of at least 1; given"):
+        with pytest.raises(ArgumentError, match=r"max_episode_steps must be .*at least 1; given"):
             native("CBO/Alpine2-v0", max_episode_steps=given)
 
 
-def test_at_least_one_environment_and_no_more_than_the_memory_is_to_hold() -> None:
-    with pytest.raises(ArgumentError, match="num_envs must be at least 1; given 0"):
-        CausalBanditVectorEnv(0, "cbo_gym.problems.systems.function_networks:alpine2")
+def test_no_more_environments_than_the_memory_is_to_hold() -> None:
     with pytest.raises(ArgumentError, match="num_envs must be a whole number from 1 to 43690; given 43691"):
         native("CBO/Alpine2-Noisy-v0", num_envs=43_691)
 
 
-def test_a_partial_reset_is_refused_rather_than_ignored() -> None:
+def test_a_partial_reset_and_a_step_without_reset_are_refused() -> None:
     envs = native("CBO/Alpine2-v0")
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step(np.zeros((3, 6)))
     with pytest.raises(ValueError, match="reset_mask"):
         envs.reset(options={"reset_mask": np.array([True, False, False])})
 
@@ -162,23 +147,6 @@ def test_without_seeds_the_sub_environments_differ(env_id: str) -> None:
     one = envs.single_action_space.sample()
     batch = {k: np.stack([v] * 3) for k, v in one.items()} if isinstance(one, dict) else np.stack([one] * 3)
     assert len(np.unique(envs.step(batch)[1])) == 3
-
-
-def test_step_needs_a_reset() -> None:
-    with pytest.raises(gym.error.ResetNeeded):
-        native("CBO/Alpine2-v0").step(np.zeros((3, 6)))
-
-
-def test_results_are_not_overwritten_by_later_steps() -> None:
-    envs = native("CBO/Alpine2-Noisy-v0")
-    observation, _ = envs.reset(seed=0)
-    kept = [observation["nodes"]]
-    for _ in range(3):
-        observation, reward, *_ = envs.step(envs.action_space.sample())
-        np.testing.assert_array_equal(reward, observation["nodes"][:, -1])
-        kept.append(observation["nodes"])
-    assert not kept[0].any()
-    assert len({row.tobytes() for row in kept}) == 4
 
 
 @pytest.mark.parametrize(
@@ -213,35 +181,3 @@ def test_the_oracle_tells_what_it_tells_the_single_environments(env_id: str) -> 
         for key in ("expected_reward", "instant_regret"):
             assert info[key][i] == pytest.approx(alone[key], abs=0.02)
             assert info[f"_{key}"].all()
-
-
-def test_render_without_a_mode_gives_nothing() -> None:
-    envs = reset(native("CBO/Alpine2-v0"))
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert envs.render() is None
-
-
-@pytest.mark.parametrize("env_id", ["CBO/Alpine2-Noisy-v0", "CBO/CoCaFig1-v0"])
-def test_async_vector_env_plays_the_same_game(env_id: str) -> None:
-    ours = native(env_id, num_envs=2)
-    theirs = gym.make_vec(env_id, num_envs=2, vectorization_mode="async")
-    try:
-        ours.reset(seed=1)
-        theirs.reset(seed=1)
-        ours.action_space.seed(0)
-        for _ in range(3):
-            actions = ours.action_space.sample()
-            left, right = ours.step(actions), theirs.step(actions)
-            same(left[0], right[0], "observation")
-            same(left[-1], right[-1], "info")
-    finally:
-        theirs.close()
-
-
-def test_a_cardinality_limit_holds_in_the_batch() -> None:
-    envs = reset(native("CBO/Alpine2-v0", max_interventions=2))
-    actions = envs.action_space.sample()
-    envs.step(actions)
-    actions[1] = 0.1
-    with pytest.raises(gym.error.InvalidAction, match=r"actions\[1\] is outside SparseBox"):
-        envs.step(actions)

@@ -1,6 +1,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers.vector import TransformAction
 
 from cbo_gym.envs import oracle_of
 from cbo_gym.envs.wrappers import DiscreteAction, FlattenAction, OracleInfo, TopKMask, VectorOracleInfo, codec_of
@@ -35,12 +36,6 @@ def test_every_mode_can_be_played_flat(env_id, wrapper):
     assert len(set(rewards)) > 1
 
 
-def test_flatten_action_refuses_points_outside_the_box():
-    env = reset(FlattenAction(gym.make("CBO/ToyGraph-v0")))
-    with pytest.raises(gym.error.InvalidAction, match="must lie in"):
-        env.step(np.full(5, 1.5))
-
-
 def test_discrete_actions_differ_and_can_be_repeated():
     env = DiscreteAction(gym.make("CBO/Dropwave-v0"), count=16)
     assert env.action_space.n == 16
@@ -50,18 +45,11 @@ def test_discrete_actions_differ_and_can_be_repeated():
     assert env.step(3)[1] == rewards[3]
     with pytest.raises(gym.error.InvalidAction, match="from 0 to 15; given 16"):
         env.step(16)
-    with pytest.raises(ValueError, match="from 2 to 65536"):
-        DiscreteAction(gym.make("CBO/Dropwave-v0"), count=1)
-
-
-@pytest.mark.parametrize("given", ["a", 2.5, True, None, 1j, [4]])
-def test_numbers_of_discrete_actions_are_whole(given):
-    env = gym.make("CBO/Dropwave-v0")
-    with pytest.raises(ArgumentError, match="count must be a whole number from 2 to 65536; given"):
-        DiscreteAction(env, count=given)
+    for count in (1, "a", 2.5, True, None):
+        with pytest.raises(ArgumentError, match="count must be a whole number from 2 to 65536; given"):
+            DiscreteAction(gym.make("CBO/Dropwave-v0"), count=count)
     with pytest.raises(ArgumentError, match=r"seed must be a whole number from 0 to .*; given"):
-        DiscreteAction(env, seed=given)
-    assert DiscreteAction(env, count=np.int64(4)).action_space == gym.spaces.Discrete(4)
+        DiscreteAction(gym.make("CBO/Dropwave-v0"), seed=2.5)
 
 
 def test_top_k_mask_keeps_what_is_farthest_from_null():
@@ -124,12 +112,20 @@ def test_oracle_info_is_made_again_from_its_spec():
     assert "instant_regret" in outside.step(np.full(5, 0.5))[4]
 
 
+def pair(env_id, how="vector_entry_point"):
+    return gym.make_vec(env_id, num_envs=2, vectorization_mode=how)
+
+
 @pytest.mark.parametrize(
     ("wrap", "message"),
     [
         (lambda: OracleInfo(FlattenAction(gym.make("CBO/ToyGraph-v0"))), "inside of wrappers that change actions"),
+        (
+            lambda: VectorOracleInfo(TransformAction(pair("CBO/Rosenbrock-v0"), np.abs)),
+            "inside of wrappers that change",
+        ),
         (lambda: OracleInfo(gym.make("CartPole-v1")), "an oracle needs an environment of cbo_gym; given CartPoleEnv"),
-        (lambda: VectorOracleInfo(gym.make_vec("CartPole-v1", num_envs=2)), "an environment of cbo_gym"),
+        (lambda: VectorOracleInfo(pair("CartPole-v1", "sync")), "an environment of cbo_gym"),
     ],
 )
 def test_the_oracles_wrappers_refuse_what_they_cannot_tell(wrap, message):
@@ -144,20 +140,6 @@ def test_the_step_that_resets_a_vector_environment_tells_no_reward():
     truth = {"expected_reward", "instant_regret"}
     assert [truth <= keys for keys in told] == [True, True, False, True]
     assert not truth & told[2]
-
-
-def test_oracle_info_describes_the_action_played_or_is_absent():
-    from gymnasium.wrappers import TransformAction
-    from gymnasium.wrappers.vector import TransformAction as TransformActions
-
-    env = gym.make("CBO/Rosenbrock-v0")
-    with pytest.raises(ArgumentTypeError, match="inside of wrappers that change actions"):
-        OracleInfo(TransformAction(env, lambda action: 1.0 - action, env.action_space))
-    with pytest.raises(ArgumentTypeError, match="inside of wrappers that change actions"):
-        OracleInfo(FlattenAction(gym.make("CBO/ToyGraph-v0")))
-    envs = gym.make_vec("CBO/Rosenbrock-v0", num_envs=2, vectorization_mode="vector_entry_point")
-    with pytest.raises(ArgumentTypeError, match="inside of wrappers that change actions"):
-        VectorOracleInfo(TransformActions(envs, lambda actions: 1.0 - actions))
 
 
 @pytest.mark.parametrize("wrapper", [FlattenAction, DiscreteAction])

@@ -43,16 +43,6 @@ def test_every_node_equals_the_recursion(depth: int, noise_std: float) -> None:
     nodes_follow(problem, np.random.default_rng(depth).random((20, problem.scm.action_dim)), by_hand)
 
 
-@pytest.mark.parametrize("depth", range(1, 7))
-def test_size_and_shape(depth: int) -> None:
-    scm = binary_tree(depth, 1.0).scm
-    assert len(scm.nodes) == len(scm.noisy) == 2 ** (depth + 1) - 1
-    assert scm.action_dim == len(scm.nodes) - 1
-    assert {len(scm.diagram.parents(name)) for name in scm.nodes} == {0, 2}
-    assert len(scm.diagram.directed) == len(scm.nodes) - 1
-    assert scm.diagram.ancestors(["Y"]) == set(scm.nodes)
-
-
 def test_the_closed_form_is_the_best_of_all_peaks_and_troughs() -> None:
     """Each action moves its node between -1 and 1 of a cosine, and every mechanism is monotone in each parent."""
     problem = binary_tree(2)

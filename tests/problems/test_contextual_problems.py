@@ -83,7 +83,7 @@ def test_contexts_and_noise_given_them_have_the_joint_distribution_of_contexts_a
         assert (np.abs(difference.mean(axis=1)) < 5.5 * error).all()
 
 
-@pytest.mark.parametrize("mean", [-2.5, -1.0, -0.3, 0.0, 0.95, 1.4, 3.0])
+@pytest.mark.parametrize("mean", [-2.5, 0.0, 0.95])
 def test_truncated_normal_by_its_distribution_function(mean: float) -> None:
     from scipy.stats import kstest, truncnorm
 
@@ -91,15 +91,6 @@ def test_truncated_normal_by_its_distribution_function(mean: float) -> None:
     assert (np.abs(draws) <= 1.0).all()
     exact = truncnorm((-1.0 - mean) / 0.1, (1.0 - mean) / 0.1, mean, 0.1)
     assert kstest(draws, exact.cdf).statistic < 0.01
-
-
-def simulate(problem: Problem, policy, count: int = 200_000) -> tuple[float, float]:
-    """Mean reward and its standard error under a policy: native contexts to a dict of native values."""
-    noise = problem.scm.draw_noise(np.random.default_rng(5), count)
-    natural = problem.scm.propagate(noise)
-    chosen = policy({name: natural[name] for name in problem.data(Contexts).names})
-    rewards = problem.scm.propagate(noise, Intervention.do(chosen))[problem.scm.reward] * np.ones(count)
-    return float(rewards.mean()), float(rewards.std() / np.sqrt(count))
 
 
 def test_psa_contextual_2_by_hand() -> None:
@@ -110,41 +101,6 @@ def test_psa_contextual_2_by_hand() -> None:
     risk = (values["Age"] - 55) / 21 * np.abs((values["BMI"] - 27) / 4)
     expected = -((0.3 - risk) ** 2 + (0.8 - risk) ** 2 + noise[-1])
     np.testing.assert_allclose(values["Y"], expected, atol=1e-12)
-
-
-def test_psa_contextual_2_costs_a_blind_policy_twice_the_variance_of_age_bmi() -> None:
-    problem = psa_contextual_2()
-    risk = problem.scm.sample(200_000, np.random.default_rng(0))["AgeBMI"]
-    assert 2 * risk.var() == pytest.approx(0.0057, abs=1e-4)
-    mean, error = simulate(problem, lambda contexts: dict.fromkeys(("Aspirin", "Statin"), risk.mean()))
-    assert mean == pytest.approx(-2 * risk.var(), abs=5 * error)
-
-
-def test_coca_fig1_as_the_paper_derives() -> None:
-    problem = coca_fig1()
-    value, error = simulate(problem, lambda contexts: {"X1": -contexts["C"]})
-    assert abs(value - 1 / 3) < 4 * error
-    for blind in ({}, {"X1": 0.0}, {"X1": 0.5}):
-        assert simulate(problem, lambda contexts, blind=blind: blind)[0] < 0.25
-    for policy in (lambda c: {"X2": c["C"]}, lambda c: {"X1": -c["C"], "X2": np.sign(c["C"])}):
-        value, error = simulate(problem, policy)
-        assert abs(value) < 4 * error
-
-
-def test_coca_aligned_and_large_are_best_where_x2_is_the_context() -> None:
-    for problem, context in ((coca_aligned(), "C"), (coca_large(), "C1")):
-        value, error = simulate(problem, lambda contexts, name=context: {"X2": contexts[name]}, count=20_000)
-        assert abs(value - 1.0) < 4 * error
-        worse, _ = simulate(problem, lambda contexts, name=context: {"X2": contexts[name] + 0.3}, count=20_000)
-        assert worse < value - 0.03
-
-
-def test_noise_y_enters_with_a_tenth() -> None:
-    rng = np.random.default_rng(0)
-    quiet, loud = (
-        coca_aligned(noise_y=std).scm.sample(50_000, rng, Intervention.do({"X2": 0.0}))["Y"] for std in (0.01, 6.25)
-    )
-    assert loud.var() - quiet.var() == pytest.approx(0.625**2, rel=0.05)
 
 
 def test_coca_large_by_hand() -> None:
@@ -203,27 +159,17 @@ def chain_problem(scopes, contexts=("C",), manipulable=("X", "Z")) -> Problem:
         ({"scopes": [{"X": ["M"]}], "contexts": ("C", "M")}, r"X.*M.*cycle"),
         ({"scopes": [{"Z": ["M"], "X": ["Q"]}]}, r"\['Q'\] cannot be contexts of X; choose from \['C'\]"),
         ({"scopes": [{"Q": ["C"]}]}, r"a scope cannot set 'Q'; choose from \['X', 'Z'\]"),
-        ({"scopes": [{"Y": ["C"]}]}, "a scope cannot set 'Y'"),
         (
             {"scopes": [{"X": ["C"]}], "manipulable": ("X", "Y")},
             r"'Y' cannot be set; choose from \['C', 'M', 'X', 'Z'\]",
         ),
         ({"scopes": [{}], "contexts": ("X",)}, r"\['X'\] cannot be contexts; choose from \['C', 'M'\]"),
-        ({"scopes": [{}], "contexts": ("Y",)}, r"\['Y'\] cannot be contexts"),
-        ({"scopes": [{}], "contexts": ("Q",)}, r"\['Q'\] cannot be contexts"),
         ({"scopes": []}, "at least one scope"),
     ],
 )
 def test_scopes_that_do_not_fit(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=f"(?s){message}"):
         chain_problem(**arguments)
-
-
-def test_a_variable_has_one_policy_in_a_scope() -> None:
-    with pytest.raises(ValueError, match="one policy per variable"):
-        chain_problem([{}]).with_data(
-            Contexts(("C",), [frozenset({("X", frozenset()), ("X", frozenset({"C"}))})], lambda contexts, uniforms: {})
-        )
 
 
 def test_coca_large_offers_other_scopes_on_request() -> None:

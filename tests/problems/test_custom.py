@@ -6,8 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym import custom_problem, evaluate, load_problem
-from cbo_gym.envs import oracle_of
+from cbo_gym import custom_problem, load_problem
 from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems.custom.expression import Equation
@@ -78,20 +77,6 @@ def test_the_optimum_is_computed(path):
     np.testing.assert_allclose(optimum.action, [0.6, 2.5 / 8], atol=0.01)
 
 
-def test_agents_are_evaluated_on_a_file(path):
-    run = evaluate("Random", f"CBO/Custom-v0(problem={str(path)!r})", seed=0, horizon=5)
-    assert run.table["instant_regret"].min() >= 0
-    hard = evaluate("Random", f"CBO/Custom-Hard-v0(problem={str(path)!r})", seed=0, horizon=5)
-    assert hard.choices == ("{}", "{Light}", "{Growth}")
-
-
-def test_a_file_can_hide_a_variable(tmp_path):
-    file = tmp_path / "hidden.yaml"
-    file.write_text(GREENHOUSE.replace("noise: {Uniform: [0, 1]}}", "noise: {Uniform: [0, 1]}, observed: false}")
-                    .replace("{Light: [0, 1], ", "{"))  # fmt: skip
-    assert load_problem(file).scm.nodes == ("Growth", "Yield")
-
-
 def test_a_diagram_is_checked_against_the_mechanisms():
     right = CausalDiagram(["Light", "Growth", "Yield"], [("Light", "Growth"), ("Growth", "Yield")])
     assert greenhouse(diagram=right).name == "Custom"
@@ -109,7 +94,6 @@ def test_a_diagram_is_checked_against_the_mechanisms():
     ("changes", "message"),
     [
         ({"noise": {"Light": 1.0, "Growth": 0.1, "Rain": 1.0}}, r"noise names \['Rain'\]"),
-        ({"noise": {"Light": 1.0}}, "Growth takes u, but there is no noise"),
         ({"noise": {"Light": 1.0, "Growth": 0.1, "Yield": 1.0}}, "Yield does not take u"),
         ({"actions": {"heat": (10.0, 30.0)}}, r"Yield takes \['price'\]"),
         ({"actions": {"heat": (0, 1), "price": (0, 1), "water": (0, 1)}}, r"no mechanism takes .*\['water'\]"),
@@ -128,28 +112,15 @@ def test_a_diagram_is_checked_against_the_mechanisms():
             {"mechanisms": {"Light": "u"}, "reward": "Light", **ALONE},
             "must be a function; given 'u'; .* a YAML file has equations as strings",
         ),
-        (
-            {"mechanisms": {"Yield": 5}, **ALONE},
-            "the mechanism of Yield must be a function; given 5",
-        ),
-        (
-            {"mechanisms": {"Yield": lambda *v: 0.0}, **ALONE},
-            r"mechanism of Yield takes \['\*v'\]",
-        ),
         ({"mechanisms": {1: lambda u: u}}, "the keys of mechanisms must be a list of names; given"),
         ({"reward": ["Yield"]}, r"reward must be a string; given \['Yield'\]"),
         ({"reward": "Profit"}, r"reward names \['Profit'\]"),
         ({"noise": {"Light": "much", "Growth": 0.1}}, "the noise of Light must be a finite number .* given 'much'"),
-        ({"noise": {"Light": True, "Growth": 0.1}}, "the noise of Light must be a finite number .* given True"),
         ({"noise": 0.1}, "noise must be a mapping"),
         ({"latent": "Light"}, "latent must be a list of names; given 'Light'"),
         ({"targets": "Light"}, "targets must be a list of sets of names, .* given 'Light'"),
-        ({"targets": ["Light"]}, "every set of targets must be a list of names; given 'Light'"),
-        ({"manipulable": {"Light": (0.0, 1.0, 2.0)}}, r"'Light' must be low < high, two .* given \(0.0, 1.0, 2.0\)"),
         ({"manipulable": {"Light": "01"}}, "'Light' must be low < high, two finite numbers; given '01'"),
-        ({"manipulable": {"Light": (1.0, 0.0)}}, r"'Light' must be low < high, .* given \(1.0, 0.0\)"),
         ({"manipulable": {"Light": (0.0, np.nan)}}, r"'Light' must be low < high, .* given \(0.0, nan\)"),
-        ({"manipulable": {"Light": (-1e308, 1e308)}}, "'Light' must be low < high"),
         ({"manipulable": {"Light": (0, 10**400)}}, "'Light' must be low < high"),
         ({"actions": {"heat": None, "price": (0, 1)}}, "'heat' must be low < high, .* given None"),
     ],
@@ -157,24 +128,6 @@ def test_a_diagram_is_checked_against_the_mechanisms():
 def test_what_does_not_fit_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
         greenhouse(**changes)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("reward: Yield", "rewards: Yield", "rewards"),
-        ("noise: 0.1", "noise: {Cauchy: [0]}", "Cauchy"),
-        ("noise: 0.1", "noise: {Normal: [0, 1, 2]}", "noise of Growth"),
-        ("noise: 0.1", "noise: -1", "at least 0"),
-        ("heat - 22", "heat - ", "cannot read the equation"),
-        ("  Light:", "  exp:", "'exp' cannot be a name"),
-        ("name: Greenhouse", "name: [", "flow sequence"),
-    ],
-)
-def test_a_broken_file_is_named(path, old, new, message):
-    path.write_text(GREENHOUSE.replace(old, new))
-    with pytest.raises(ValueError, match=rf"(?s)cannot load the problem .*greenhouse\.yaml: .*{message}"):
-        load_problem(path)
 
 
 @pytest.mark.parametrize("entry", ["observed: false", "latent: true", "latent: true, observed: false"])
@@ -188,6 +141,12 @@ def test_a_variable_of_a_file_is_latent_either_way(path, entry):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("noise: 0.1", "noise: {Cauchy: [0]}", "Cauchy"),
+        ("noise: 0.1", "noise: {Normal: [0, 1, 2]}", "noise of Growth"),
+        ("noise: 0.1", "noise: -1", "at least 0"),
+        ("heat - 22", "heat - ", "cannot read the equation"),
+        ("  Light:", "  exp:", "'exp' cannot be a name"),
+        ("name: Greenhouse", "name: [", "flow sequence"),
         (
             "Light: {",
             "Light: {latnt: true, ",
@@ -208,9 +167,9 @@ def test_a_variable_of_a_file_is_latent_either_way(path, entry):
         ("noise: 0.1", "noise: {Normal: 3}", r"field variables.Growth.noise.*Normal: .* list, given 3$"),
     ],
 )
-def test_a_wrong_field_is_named_with_those_there_are(path, old, new, message):
+def test_what_is_wrong_in_a_file_is_named(path, old, new, message):
     path.write_text(GREENHOUSE.replace(old, new))
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(ArgumentError, match=rf"(?s)cannot load the problem .*greenhouse\.yaml: .*{message}"):
         load_problem(path)
 
 
@@ -278,21 +237,13 @@ def test_a_missing_file_is_named(tmp_path):
         "x in y",
         "x @ y",
         "x | y",
+        "where(0 < x < 1, x, 0)",
+        "exp + x",
     ],
 )
 def test_equations_hold_nothing_but_arithmetic(string):
-    with pytest.raises(ValueError, match=r"not allowed|is not a number"):
+    with pytest.raises(ValueError, match=r"not allowed|is not a number|of two values|exp\(\.\.\.\)"):
         Equation(string)
-
-
-def test_a_chain_of_comparisons_works_on_single_numbers_only_and_is_refused():
-    with pytest.raises(ValueError, match="of two values"):
-        Equation("where(0 < x < 1, x, 0)")
-
-
-def test_a_function_without_arguments_is_refused():
-    with pytest.raises(ValueError, match=r"exp\(\.\.\.\)"):
-        Equation("exp + x")
 
 
 def test_towers_of_powers_end_soon():
@@ -360,46 +311,23 @@ def test_equations_are_pickled_as_strings():
         assert other(4.0, 3.0) == 11.0
 
 
-def test_a_root_of_a_negative_number_is_nan_for_numbers_as_for_arrays():
-    root = Equation("x ** 0.5")
-    assert np.isnan(root(-1.0))
-    with np.errstate(invalid="ignore"):
-        assert np.isnan(root(np.array([-1.0]))).all()
-    assert Equation("x ** (0 - 2)")(-2.0) == 0.25
-
-
 def test_equations_compute_on_numbers_and_arrays():
     function = Equation("where(x > 0, sqrt(abs(x)), -pi) + 2 * y ** 2 % 5")
     x, y = np.array([-1.0, 4.0]), np.array([1.0, 2.0])
     expected = np.where(x > 0, np.sqrt(np.abs(x)), -np.pi) + 2 * y**2 % 5
     np.testing.assert_allclose(function(x, y), expected)
     assert function(4.0, 2.0) == pytest.approx(expected[1])
-
-
-def test_in_hard_mode_soft_parameters_stay_at_the_null_action():
-    env = gym.make("CBO/Custom-Hard-v0", problem=greenhouse(noise={"Light": 1.0, "Growth": 0.1}))
-    env.reset(seed=0)
-    observation, reward, *_, info = env.step({"target": 2, "values": np.array([0.0, 0.75])})
-    assert info["intervention"] == {"Growth": 1.5}
-    assert observation["nodes"][1] == 1.5
-    assert reward == 0.0  # the price is at its lower end, 0
+    assert np.isnan(Equation("x ** 0.5")(-1.0))
+    assert Equation("x ** (0 - 2)")(-2.0) == 0.25
 
 
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "==", "!="])
 @pytest.mark.parametrize(
     "form", ["(a {} 0.5) + (b {} 0.5)", "(a {} 0.5) - (b {} 0.5)", "-(a {} 0.5) + 0 * b", "abs(a {} 0.5) * b"]
 )
-def test_comparisons_are_numbers_in_single_and_vector_environments_and_to_the_oracle(tmp_path, operator, form):
-    file = tmp_path / "compared.yaml"
-    equation = form.replace("{}", operator)
-    file.write_text(f"name: C\nreward: Y\nvariables: {{Y: '{equation}'}}\nactions: {{a: [0, 1], b: [0, 1]}}\n")
-    env = gym.make("CBO/Custom-v0", problem=str(file))
-    actions = np.array([[0.2, 0.3], [0.5, 0.5], [0.9, 0.7], [0.9, 0.1]])
-    env.reset(seed=0)
-    single = [env.step(action)[1] for action in actions]
-    envs = gym.make_vec("CBO/Custom-v0", len(actions), problem=str(file), vectorization_mode="vector_entry_point")
-    envs.reset(seed=0)
-    np.testing.assert_array_equal(envs.step(actions)[1], single)
-    np.testing.assert_array_equal(oracle_of(env).expected_rewards(list(actions)).value, single)
-    truth = [eval(equation, {"abs": abs}, {"a": a, "b": b}) for a, b in actions.tolist()]
-    assert single == truth
+def test_comparisons_are_numbers_alone_and_in_arrays(operator, form):
+    string = form.replace("{}", operator)
+    rows = [(0.2, 0.3), (0.5, 0.5), (0.9, 0.7), (0.9, 0.1)]
+    truth = [eval(string, {"abs": abs}, {"a": a, "b": b}) for a, b in rows]
+    assert [Equation(string)(*row) for row in rows] == truth
+    np.testing.assert_array_equal(Equation(string)(*np.transpose(rows)), truth)

@@ -1,6 +1,5 @@
 """Problems of one's own in contextual mode, from functions and from YAML."""
 
-import math
 import pickle
 from copy import deepcopy
 
@@ -79,20 +78,10 @@ def test_the_optimum_is_computed(path):
     assert optimum.value == pytest.approx(1 - 0.05**2, abs=5e-4)
 
 
-@pytest.mark.parametrize("agent", ["CoCaBO", "CaBO"])
-def test_agents_play_it(path, agent):
-    run = evaluate(agent, f"CBO/Custom-Contextual-v0(problem={path!r})", seed=0, horizon=3)
+def test_agents_play_it(path):
+    run = evaluate("CaBO", f"CBO/Custom-Contextual-v0(problem={path!r})", seed=0, horizon=3)
     assert run.choices == ("{dose | age}", "{}")
     assert run.table["best_so_far_regret"].min() >= -0.01
-
-
-def test_it_is_rendered_and_vectorised(path):
-    env = reset(gym.make("CBO/Custom-Contextual-v0", problem=path, render_mode="ansi"))
-    env.step({"scope": 0, "values": np.array([0.4])})
-    assert "dose" in env.render()
-    envs = gym.make_vec("CBO/Custom-Contextual-v0", 2, problem=path, vectorization_mode="vector_entry_point")
-    assert envs.reset(seed=0)[0]["context"].shape == (2, 1)
-    envs.step({"scope": np.array([0, 1]), "values": np.array([[0.4], [0.4]])})
 
 
 @pytest.mark.parametrize("mode", ["Contextual-", "Hard-"])
@@ -167,6 +156,16 @@ def test_noise_inferred_from_contexts_reproduces_them():
         ({"scopes": [{"dose": ["frailty"]}]}, r"\['frailty'\] cannot be contexts of dose"),
         ({"scopes": []}, "at least one scope"),
         ({"noise_given": 1}, "noise_given must be a function"),
+        (
+            {
+                "mechanisms": {"age": lambda u: u, "health": lambda age, a: age * a},
+                "actions": {"a": (0.0, 1.0)},
+                "noise": {"age": 1.0},
+                "manipulable": {},
+                "scopes": None,
+            },
+            "with contexts takes no actions",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(changes, message):
@@ -179,24 +178,4 @@ def test_a_context_that_does_not_tell_its_noise_is_refused():
     with pytest.raises(ArgumentError, match=r"C does not determine the noise of C.*give noise_given"):
         custom_problem(
             mechanisms, reward="Y", noise={"C": 1.0, "X": 1.0}, manipulable={"X": (0.0, 1.0)}, contexts=["C"]
-        )
-
-
-def test_a_context_that_takes_no_arrays_is_computed_number_by_number():
-    mechanisms = {"C": lambda u: math.atan(u), "X": lambda u: u, "Y": lambda X, C: X * C}  # noqa: N803
-    problem = custom_problem(
-        mechanisms, reward="Y", noise={"C": 1.0, "X": 1.0}, manipulable={"X": (0.0, 1.0)}, contexts=["C"]
-    )
-    exogenous = problem.modes[0].noise_given({"C": np.array([-0.5, 0.5])}, {})
-    np.testing.assert_allclose(exogenous["C"], np.tan([-0.5, 0.5]))
-
-
-def test_soft_parameters_and_contexts_do_not_go_together():
-    with pytest.raises(ArgumentError, match="with contexts takes no actions"):
-        custom_problem(
-            {"C": lambda u: u, "Y": lambda C, a: C * a},  # noqa: N803
-            reward="Y",
-            noise={"C": 1.0},
-            actions={"a": (0.0, 1.0)},
-            contexts=["C"],
         )

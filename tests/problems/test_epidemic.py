@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import optimize
@@ -11,7 +10,7 @@ from scipy.stats import qmc
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.scm import Intervention
-from tests.support.problems import monte_carlo_agrees, nodes_follow
+from tests.support.problems import nodes_follow
 
 ENTRY = find_entry("CBO/Epidemic-v0")
 CALIBRATION = find_entry("CBO/Epidemic-v1")
@@ -46,26 +45,9 @@ def test_every_node_equals_its_formula(noise_std: float) -> None:
         nodes = {f"I{i}_{t}": percent[t - 1, i - 1] for i in (1, 2) for t in (1, 2, 3)}
         return {**nodes, "Y": -np.mean((percent - target) ** 2)}
 
-    values = nodes_follow(epidemic(noise_std=noise_std), np.random.default_rng(1).random((200, 12)), by_hand, 1e-10)
+    values = nodes_follow(epidemic(noise_std=noise_std), np.random.default_rng(1).random((100, 12)), by_hand, 1e-10)
     percent = np.array([column for name, column in values.items() if name != "Y"])
     assert ((percent < 0).any(axis=0) & (percent > 100).any(axis=0)).any() or noise_std < 1
-
-
-def test_the_diagram() -> None:
-    scm = epidemic().scm
-    parents = {name: set(scm.diagram.parents(name)) for name in scm.nodes}
-    assert parents["I1_1"] == parents["I2_1"] == set()
-    assert parents["I1_2"] == parents["I2_2"] == {"I1_1", "I2_1"}
-    assert parents["I1_3"] == parents["I2_3"] == {"I1_2", "I2_2"}
-    assert parents["Y"] == set(scm.nodes) - {"Y"}
-
-
-def test_the_reference_is_optimal_without_noise() -> None:
-    """Errors are squared, so 0 cannot be beaten."""
-    problem = epidemic()
-    zeros = tuple(0.0 for _ in problem.scm.noisy)
-    action = Intervention.parameters(np.ravel(REFERENCE))
-    assert problem.scm.propagate(zeros, action)["Y"] == pytest.approx(0.0, abs=1e-20)
 
 
 def sobol_noise(problem: Problem, count: int) -> tuple[np.ndarray, ...]:
@@ -91,14 +73,6 @@ def test_the_recorded_optimum_survives_a_local_search_from_several_starts() -> N
     assert -here == pytest.approx(best.value, abs=0.01)
 
 
-@pytest.mark.parametrize("noise_std", [0.1, 0.3])
-def test_plain_monte_carlo_agrees_with_the_oracle(noise_std: float) -> None:
-    env = gym.make(ENTRY.id, noise_std=noise_std).unwrapped
-    actions = [np.array(ENTRY.optimum.action), *np.random.default_rng(0).random((3, 12))]
-    estimate = monte_carlo_agrees(env, actions)
-    assert estimate.value[0] > estimate.value[1:].max()
-
-
 def identified(action: np.ndarray) -> np.ndarray:
     """What rewards tell of the rates: in the first period, with 1 % in both groups, only what each group suffers."""
     first, *later = np.reshape(action, (3, 4))
@@ -107,20 +81,21 @@ def identified(action: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def calibrations() -> tuple[np.ndarray, list[np.ndarray]]:
-    """Losses at the true rates and at the minima found from three random starts; and these minima."""
+    """Losses at the true rates and at the minima found from two random starts; and these minima."""
     problem = build_problem(CALIBRATION.problem, **CALIBRATION.kwargs)
     noise = sobol_noise(problem, 2**13)
 
     def loss(action: np.ndarray) -> float:
         return -float(problem.scm.propagate(noise, Intervention.parameters(action))["Y"].mean())
 
-    starts = np.random.default_rng(2).random((3, 12))
+    starts = np.random.default_rng(2).random((2, 12))
     options = {"maxfun": 5000, "ftol": 1e-13, "gtol": 1e-9}
     found = [optimize.minimize(loss, start, bounds=[(0, 1)] * 12, options=options) for start in starts]
     true = loss(np.ravel(CALIBRATION.kwargs["reference"]))
     return np.array([true, *(one.fun for one in found)]), [one.x for one in found]
 
 
+@pytest.mark.slow
 def test_version_1_is_a_calibration(calibrations: tuple[np.ndarray, list[np.ndarray]]) -> None:
     """The true rates lack less than the oracle resolves and than 10,000 rounds show, and what is best is near them."""
     (true, *losses), found = calibrations
@@ -137,21 +112,13 @@ def test_version_1_is_a_calibration(calibrations: tuple[np.ndarray, list[np.ndar
         np.testing.assert_allclose(identified(action), rates, atol=0.035)
 
 
+@pytest.mark.slow
 def test_the_optimum_of_version_1_is_unique_up_to_equivalent_actions(
     calibrations: tuple[np.ndarray, list[np.ndarray]],
 ) -> None:
     (_, *losses), found = calibrations
-    assert losses == pytest.approx([min(losses)] * 3, abs=1e-6)
+    assert losses == pytest.approx([min(losses)] * 2, abs=1e-6)
     for action in found:
         np.testing.assert_allclose(identified(action), identified(CALIBRATION.optimum.action), atol=0.01)
     apart = [np.abs(one[:4] - other[:4]).max() for one, other in pairwise(found)]
     assert max(apart) > 0.05  # how a first period's infections split over their sources has no effect
-
-
-def test_the_noise_of_version_1_has_two_modes_in_the_papers_ranges() -> None:
-    (_, low, c), (_, high, other) = CALIBRATION.kwargs["noise"]
-    sigma = CALIBRATION.kwargs["noise_std"]
-    assert {c, other} <= {0.5, 1.0, 1.5}
-    assert -1 <= low < high <= 1
-    assert sigma in (0.1, 0.3)
-    assert high - low > 2 * sigma * np.sqrt(max(c, other))  # else equal normals have one mode

@@ -69,7 +69,7 @@ def test_every_node_equals_its_formula(
     env_id: str, changed: dict[str, float], by_hand: Callable[[list[float], Values], Values]
 ) -> None:
     problem = problem_of(env_id, **changed)
-    actions = np.random.default_rng(1).random((300, problem.scm.action_dim))
+    actions = np.random.default_rng(1).random((100, problem.scm.action_dim))
     actions[:20] *= 0.03  # near the edge, where a shift can leave the square root's domain
     assert [v.name for v in problem.scm.noisy] == list(problem.scm.nodes)
     assert not problem.noise_known
@@ -89,10 +89,7 @@ def mixture_cdf(components: list[list[float]], sigma: float, scale: float) -> Ca
 @pytest.mark.parametrize(
     ("env_id", "node", "components", "sigma", "scale"),
     [
-        ("CBO/Dropwave-GMM-v0", "X0", [[0.5, -0.2, 1.4], [0.5, 0.4, 1.0]], 0.1, 1.0),
         ("CBO/Dropwave-GMM-v0", "X0", [[0.5, -0.2, 1.4], [0.5, 0.4, 1.0]], 0.3, 3.0),
-        ("CBO/Dropwave-GMM-v0", "Y", [[0.5, -0.1, 0.32], [0.5, 0.05, 0.32]], 0.1, 1.0),
-        ("CBO/Dropwave-GMM3-v0", "X0", [[1, -0.2, 1.4], [1, 0.1, 1.0], [1, 0.4, 1.0]], 0.1, 1.0),
         ("CBO/Dropwave-GMM3-v0", "Y", [[1, -0.1, 0.32], [1, -0.025, 0.32], [1, 0.05, 0.32]], 0.1, 1.0),
         *((f"CBO/Alpine2-{kind}-v0", "X3", TWO, s, 1.0) for kind, s in (("DGM", 0.2), ("NonDGM", 0.1))),
         *((f"CBO/Alpine2-{kind}3-v0", "Y", THREE, s, 1.0) for kind, s in (("DGM", 0.4), ("NonDGM", 0.1))),
@@ -137,10 +134,9 @@ def density(components: list[list[float]], sigma: float) -> Callable[[float], fl
     return lambda u: sum(w / total * stats.norm.pdf(u, m, math.sqrt(c) * sigma) for w, m, c in components)
 
 
-@pytest.mark.parametrize("env_id", ["CBO/Alpine2-NonDGM-v0", "CBO/Alpine2-NonDGM3-v0"])
-def test_nondgm_optimum_by_quadrature(env_id: str) -> None:
+def test_nondgm_optimum_by_quadrature() -> None:
     """The factors are independent, so E[Y | a] is minus the product of their means; an odd number is negative."""
-    entry = find_entry(env_id)
+    entry = find_entry("CBO/Alpine2-NonDGM3-v0")
     u = np.linspace(-1.5, 1.5, 3001)
     p = density(entry.kwargs["noise"], entry.kwargs["noise_std"])(u)
     x = np.linspace(0.0, 10.0, 2001)
@@ -151,9 +147,8 @@ def test_nondgm_optimum_by_quadrature(env_id: str) -> None:
     assert entry.optimum.value == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("env_id", ["CBO/Dropwave-GMM-v0", "CBO/Dropwave-GMM3-v0"])
-def test_dropwave_optimum_is_a_ring_away_from_the_centre(env_id: str) -> None:
-    entry = find_entry(env_id)
+def test_dropwave_optimum_is_a_ring_away_from_the_centre() -> None:
+    entry = find_entry("CBO/Dropwave-GMM3-v0")
     sigma = entry.kwargs["noise_std"]
     u = np.linspace(-1.5, 1.5, 20_001)
     p = density(entry.kwargs["radius_noise"], sigma)(u)
@@ -173,10 +168,9 @@ def test_dropwave_optimum_is_a_ring_away_from_the_centre(env_id: str) -> None:
     assert expected(0.0) < -found.fun - 0.01
 
 
-@pytest.mark.parametrize("env_id", ["CBO/Alpine2-DGM-v0", "CBO/Alpine2-DGM3-v0"])
-def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs(env_id: str) -> None:
-    env = gym.make(env_id).unwrapped
-    recorded = find_entry(env_id).optimum
+def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs() -> None:
+    env = gym.make("CBO/Alpine2-DGM-v0").unwrapped
+    recorded = find_entry("CBO/Alpine2-DGM-v0").optimum
     corners = [np.array(c) for c in itertools.product([0.4815842, 0.7917053], repeat=6)]
     corners += [np.array([1.0, *rest]) for rest in itertools.product([0.4815842, 0.7917053], repeat=5)]
     values = Oracle(env.dynamics, seed=5).expected_rewards(corners, tolerance=0.5).value

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize
 
-from cbo_gym.modes import make_dynamics
-from cbo_gym.modes.oracles import Oracle
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.function_networks import (
     ALPINE2_PEAK,
@@ -90,36 +88,7 @@ def expected_reward(problem: Problem, action: list[float]) -> float:
 
 @pytest.mark.parametrize(("problem", "by_hand"), CASES)
 def test_every_node_equals_its_formula(problem: Problem, by_hand: Callable[[list[float], Draw], Draw]) -> None:
-    nodes_follow(problem, np.random.default_rng(1).random((300, problem.scm.action_dim)), by_hand)
-
-
-@pytest.mark.parametrize(
-    ("problem", "stds"),
-    [
-        (dropwave(0.1), {"X0": 0.1, "Y": 0.1}),
-        (dropwave(0.1, noise_free_parent=True), {"U0": 0.1, "Y": 0.1}),
-        (alpine2(1.0), dict.fromkeys(["X0", "X1", "X2", "X3", "X4", "Y"], 1.0)),
-        (rosenbrock(1.0), dict.fromkeys(["X0", "X1", "X2", "Y"], 1.0)),
-        (alpine2(), {}),
-        (ackley(), {}),
-    ],
-)
-def test_every_node_has_noise_of_the_stated_size(problem: Problem, stds: dict[str, float]) -> None:
-    assert {v.name: v.noise.std for v in problem.scm.noisy} == stds
-    assert all(v.noise.mean == 0.0 for v in problem.scm.noisy)
-
-
-def test_graphs() -> None:
-    assert dropwave().scm.diagram.directed == {("X0", "Y")}
-    assert dropwave(0.1).scm.diagram.bidirected == frozenset()
-    published = dropwave(0.1, noise_free_parent=True).scm.diagram
-    assert published.directed == {("X0", "Y")}
-    assert published.bidirected == {frozenset({"X0", "Y"})}
-    chain = ["X0", "X1", "X2", "X3", "X4", "Y"]
-    assert alpine2().scm.diagram.directed == set(itertools.pairwise(chain))
-    assert rosenbrock().scm.diagram.directed == set(itertools.pairwise(["X0", "X1", "X2", "Y"]))
-    assert ackley().scm.diagram.directed == {("X0", "Y"), ("X1", "Y")}
-    assert [v.actions for v in rosenbrock().scm.variables] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    nodes_follow(problem, np.random.default_rng(1).random((100, problem.scm.action_dim)), by_hand)
 
 
 @pytest.mark.parametrize(
@@ -136,18 +105,6 @@ def test_graphs() -> None:
 )
 def test_the_stated_maximiser_reaches_the_known_optimum(problem: Problem, best: float) -> None:
     assert expected_reward(problem, problem.optimal_action) == pytest.approx(best, abs=6e-4 if best > 1 else 1e-12)
-
-
-@pytest.mark.parametrize("problem", [dropwave(), rosenbrock(), ackley()], ids=lambda p: p.name)
-def test_nothing_found_by_search_beats_the_stated_maximiser(problem: Problem) -> None:
-    best = expected_reward(problem, problem.optimal_action)
-    points = np.random.default_rng(0).random((20_000, problem.scm.action_dim))
-    rewards = problem.scm.propagate((), Intervention.parameters(problem.to_native(points)))["Y"]
-    assert rewards.max() <= best
-    for start in points[np.argsort(rewards)[-5:]]:
-        bounds = [(0.0, 1.0)] * len(start)
-        found = optimize.minimize(lambda a: -expected_reward(problem, a), start, bounds=bounds)
-        assert -found.fun <= best + 1e-9
 
 
 def test_alpine2_has_six_maximisers() -> None:
@@ -172,32 +129,6 @@ def test_alpine2_has_six_maximisers() -> None:
     assert list(problem.optimal_action) in [pytest.approx(list(corner), abs=1e-5) for corner in winners]
 
 
-def noisy_dropwave_mean(radius: float) -> float:
-    """E[ripple(radius + u)], u ~ Normal(0, 0.1), by adaptive quadrature."""
-
-    def integrand(u: float) -> float:
-        return ripple(radius + u) * math.exp(-0.5 * (u / 0.1) ** 2) / (0.1 * math.sqrt(2 * math.pi))
-
-    return integrate.quad(integrand, -1.0, 1.0, epsabs=1e-12, limit=200)[0]
-
-
-def test_noisy_dropwave_optimum_is_a_ring_of_its_own_height() -> None:
-    radii = np.linspace(0.0, 5.12 * math.sqrt(2.0), 1500)
-    coarse = [noisy_dropwave_mean(radius) for radius in radii]
-    assert max(coarse) == pytest.approx(0.7424, abs=5e-5)
-
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    problem = dropwave(0.1)
-    best = radii[int(np.argmax(coarse))]
-    for radius in [best, 0.0, 0.4, 2.0]:
-        action = problem.to_native([0.5 + radius / 10.24, 0.5])
-        rewards = problem.scm.propagate((0.1 * nodes, 0.0), Intervention.parameters(action))["Y"]
-        by_package = float(rewards @ weights) / weights.sum()
-        assert by_package == pytest.approx(noisy_dropwave_mean(radius), abs=1e-9)
-    assert problem.optimal_action is None
-    assert not problem.noiseless_mean
-
-
 @pytest.mark.parametrize(
     "problem", [dropwave(0.1, noise_free_parent=True), alpine2(1.0), rosenbrock(1.0)], ids=lambda p: p.name
 )
@@ -209,14 +140,6 @@ def test_noiseless_mean_holds_where_it_is_claimed(problem: Problem) -> None:
         rewards = problem.scm.sample(20_000, rng, intervention)["Y"]
         standard_error = rewards.std() / math.sqrt(rewards.size)
         assert abs(rewards.mean() - expected_reward(problem, action)) < 4.5 * standard_error
-
-
-def test_ackley_composition_is_the_reward() -> None:
-    problem = ackley(known_composition=True)
-    points = np.random.default_rng(0).random((50, 6))
-    values = problem.scm.propagate((), Intervention.parameters(problem.to_native(points)))
-    np.testing.assert_allclose(problem.composition(values), values["Y"], rtol=1e-12, atol=1e-12)
-    assert ackley().composition is None
 
 
 @pytest.mark.parametrize("build", [dropwave, alpine2, rosenbrock, ackley])
@@ -235,7 +158,7 @@ def test_inner_nodes_can_be_set_to_what_actions_can_reach(build: Callable[..., P
     )
 
 
-@pytest.mark.parametrize(("build", "best"), [(alpine2, 374.41761577734), (rosenbrock, -3609.0), (ackley, 0.0)])
-def test_the_best_hard_intervention_is_at_the_end_of_the_chain(build: Callable[..., Problem], best: float) -> None:
+@pytest.mark.parametrize(("name", "best"), [("Alpine2", 374.41761577734), ("Rosenbrock", -3609.0), ("Ackley", 0.0)])
+def test_the_best_hard_intervention_is_at_the_end_of_the_chain(name: str, best: float) -> None:
     # Alpine2: 2.80813^5 at X4 times the factor at x = 5; Rosenbrock: X2 = 0 and the last term at x = y = -2
-    assert Oracle(make_dynamics(build(), "hard")).find_optimum().value == pytest.approx(best, abs=1e-6)
+    assert find_entry(f"CBO/{name}-Hard-v0").optimum.value == pytest.approx(best, abs=1e-6)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from scipy import optimize
 
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.hard_graphs import complete_graph, psa_graph, toy_graph
@@ -79,79 +78,3 @@ def test_every_variable_equals_its_equation_under_every_target(problem: Problem,
 )
 def test_exogenous_distributions(problem: Problem, expected: dict[str, Distribution]) -> None:
     assert {v.name: v.noise for v in problem.scm.noisy} == expected
-
-
-def test_diagrams() -> None:
-    assert toy_graph().scm.diagram.directed == {("X0", "X1"), ("X1", "Y")}
-    psa = psa_graph().scm.diagram
-    assert {name: psa.parents(name) for name in psa.nodes} == {
-        "Age": (),
-        "BMI": ("Age",),
-        "Aspirin": ("Age", "BMI"),
-        "Statin": ("Age", "BMI"),
-        "Cancer": ("Age", "BMI", "Aspirin", "Statin"),
-        "Y": ("Age", "BMI", "Aspirin", "Statin", "Cancer"),
-    }
-    complete = complete_graph().scm.diagram
-    assert complete.directed == {tuple(edge) for edge in ["FA", "BC", "CD", "AE", "CE", "DY", "EY"]}
-    assert complete.bidirected == {frozenset("AY"), frozenset("BY")}
-    assert complete_graph().scm.nodes == tuple("FABCDEY")
-
-
-def sets(*listed: str) -> set[frozenset[str]]:
-    return {frozenset(names.split()) for names in listed}
-
-
-def test_targets_and_domains() -> None:
-    toy, psa, complete = toy_graph(), psa_graph(), complete_graph()
-    assert set(toy.targets) == sets("", "X0", "X1")
-    assert set(psa.targets) == sets("", "Aspirin", "Statin", "Aspirin Statin")
-    assert set(complete.targets) == sets("", "B", "D", "E", "B D", "B E", "D E")
-    assert dict(toy.manipulable) == {"X0": (-5, 5), "X1": (-5, 20)}
-    assert dict(psa.manipulable) == {"Aspirin": (0, 1), "Statin": (0, 1)}
-    assert dict(complete.manipulable) == {"B": (-5, 4), "D": (-5, 5), "E": (-6, 3)}
-
-
-# ToyGraph's optima by quadrature ------------------------------------------------------------------------------
-
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
-
-
-def toy_mean_set_x1(x1: float) -> float:
-    return math.exp(-x1 / 20) - math.cos(x1)
-
-
-def toy_mean_set_x0(x0: float) -> float:
-    """X1 is normal around exp(-x0), so both terms have a closed form."""
-    mean = math.exp(-x0)
-    return math.exp(-mean / 20 + 0.5 / 400) - math.cos(mean) * math.exp(-0.5)
-
-
-def maximise(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    grid = np.linspace(low, high, 20_001)
-    start = grid[int(np.argmax([function(x) for x in grid]))]
-    width = (high - low) / 20_000
-    bounds = max(low, start - width), min(high, start + width)
-    found = optimize.minimize_scalar(lambda x: -function(x), bounds=bounds, method="bounded")
-    return float(found.x), float(-found.fun)
-
-
-def package_mean(problem: Problem, do: Do) -> float:
-    """E[Y | do] of the package's own ToyGraph by a tensor grid over the two noises that matter."""
-    u0, u1 = np.meshgrid(NODES, NODES, indexing="ij")
-    rewards = np.broadcast_to(problem.scm.propagate((u0, u1, 0.0), Intervention.do(do))["Y"], u0.shape)
-    return float(WEIGHTS @ rewards @ WEIGHTS)
-
-
-def test_toy_graph_optimum() -> None:
-    x1, best = maximise(toy_mean_set_x1, -5.0, 20.0)
-    assert (x1, best) == (pytest.approx(-3.2003, abs=5e-5), pytest.approx(2.17181, abs=5e-6))
-    x0, second = maximise(toy_mean_set_x0, -5.0, 5.0)
-    assert (x0, second) == (pytest.approx(-1.122, abs=5e-4), pytest.approx(1.46375, abs=5e-6))
-    problem = toy_graph()
-    assert package_mean(problem, {"X1": x1}) == pytest.approx(best, abs=1e-9)
-    assert package_mean(problem, {"X0": x0}) == pytest.approx(second, abs=1e-9)
-    for value in (-1.5, 0.0, 2.0):
-        assert package_mean(problem, {"X0": value}) == pytest.approx(toy_mean_set_x0(value), abs=1e-9)
-        assert package_mean(problem, {"X0": value, "X1": 3.0}) == pytest.approx(toy_mean_set_x1(3.0), abs=1e-9)

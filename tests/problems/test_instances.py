@@ -20,6 +20,7 @@ from cbo_gym.testing import check_problem
 from tests.support.environments import HAVE_INSTANCES, LAST_OF_MODE, ONE_OF_A_KIND, with_slow
 
 KINDS = with_slow(env_id for env_id in ONE_OF_A_KIND if env_id in HAVE_INSTANCES)
+OF_EACH_MODE = LAST_OF_MODE.values()
 EXACT, OF_CELLS = 1e-9, 1e-5  # cells are no points
 
 
@@ -60,7 +61,7 @@ def test_an_instance_is_the_same_task_turned(env_id):
         assert np.allclose(reward, instance.problem.outcomes.reward(now), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("env_id", KINDS)
+@pytest.mark.parametrize("env_id", OF_EACH_MODE)
 def test_the_optimum_of_an_instance_is_known(env_id):
     published, instance = (oracle_of(gym.make(env_id, instance=k)) for k in (0, 7))
     transform = instance.problem.transform
@@ -77,7 +78,7 @@ def test_the_optimum_of_an_instance_is_known(env_id):
     assert earned == pytest.approx(transform.reward.to_new(before), abs=0.01 * gap)
 
 
-@pytest.mark.parametrize("env_id", KINDS)
+@pytest.mark.parametrize("env_id", OF_EACH_MODE)
 def test_a_task_holds_nothing_of_the_published_one(env_id):
     env = gym.make(env_id, instance=3)
     published = gym.make(env_id).unwrapped
@@ -88,11 +89,10 @@ def test_a_task_holds_nothing_of_the_published_one(env_id):
     assert [name for name in old - news if name in parts] == []
 
 
-@pytest.mark.parametrize("mode", LAST_OF_MODE)
-def test_an_instance_is_a_problem_like_any_other(mode):
-    env_id = LAST_OF_MODE[mode]
+@pytest.mark.parametrize("env_id", OF_EACH_MODE)
+def test_an_instance_is_a_problem_like_any_other(env_id):
     entry = find_entry(env_id)
-    check_problem(entry.problem, mode=mode, **entry.kwargs, instance=5)
+    check_problem(entry.problem, mode=entry.mode, **entry.kwargs, instance=5)
     problem = gym.make(env_id, instance=5).unwrapped.problem
     again = pickle.loads(pickle.dumps(copy.deepcopy(problem)))
     assert again.scm.nodes == problem.scm.nodes

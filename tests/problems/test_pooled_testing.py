@@ -52,47 +52,17 @@ def simulate(sizes: list[float], u: dict[str, float]) -> dict[str, float]:
 def test_every_node_equals_its_formula(noise_std: float) -> None:
     """With absurd noise too, so that shares leave [0, 1] on both sides."""
     problem = problem_with(noise_std=noise_std)
-    actions = np.random.default_rng(1).random((300, 3)) ** 3
+    actions = np.random.default_rng(1).random((100, 3)) ** 3
     values = nodes_follow(problem, actions, lambda action, u: simulate([1 + 199 * a for a in action], u), rel=1e-9)
     outside = np.concatenate([values["I2"], values["R2"]])
     assert (outside.min() < 0 and outside.max() > 100) or noise_std < 1
-    for action, *noise in zip(actions, *problem.scm.draw_noise(np.random.default_rng(0), 300), strict=True):
+    for action, *noise in zip(actions, *problem.scm.draw_noise(np.random.default_rng(0), 100), strict=True):
         single = problem.scm.propagate(tuple(map(float, noise)), Intervention.parameters(problem.to_native(action)))
         assert isinstance(single["Y"], float)  # never complex, whatever the noise
 
 
-def test_the_diagram() -> None:
-    scm = problem_with().scm
-    assert len(scm.nodes) == 10
-    assert scm.diagram.parents("I1") == scm.diagram.parents("R1") == ()
-    for t in (1, 2):
-        assert set(scm.diagram.parents(f"I{t + 1}")) == set(scm.diagram.parents(f"R{t + 1}")) == {f"I{t}", f"R{t}"}
-    assert set(scm.diagram.parents("Y")) == {"L1", "L2", "L3"}
-    assert scm.diagram.ancestors(["Y"]) == set(scm.nodes)
-
-
-def test_without_noise_the_optimum_is_inside() -> None:
-    """Near pool sizes of 7, 16 and 34 and a reward of -5.1, against about -75 of random actions."""
-    problem = problem_with()
-    zeros = tuple(0.0 for _ in problem.scm.noisy)
-
-    def rewards(sizes: np.ndarray) -> np.ndarray:
-        return problem.scm.propagate(zeros, Intervention.parameters(sizes))["Y"]
-
-    grid = np.exp(np.linspace(0.0, np.log(200.0), 60))
-    sizes = np.stack(np.meshgrid(grid, grid, grid, indexing="ij"), axis=-1).reshape(-1, 3)
-    values = rewards(sizes)
-    best = sizes[values.argmax()]
-    np.testing.assert_allclose(best, [7.6, 14.8, 33.6], rtol=0.1)
-    assert values.max() == pytest.approx(-5.1, abs=0.02)
-    assert rewards(np.array([7.0, 16.0, 34.0])) == pytest.approx(-5.1, abs=0.02)
-    random = rewards(1 + 199 * np.random.default_rng(0).random((20_000, 3)))
-    assert random.mean() == pytest.approx(-73, abs=4)
-
-
-@pytest.mark.parametrize("noise_std", [0.2, 0.4])
-def test_with_noise_it_still_is_and_plain_monte_carlo_agrees_with_the_oracle(noise_std: float) -> None:
-    env = gym.make(ENTRY.id, noise_std=noise_std).unwrapped
+def test_the_optimum_is_inside_and_plain_monte_carlo_agrees_with_the_oracle() -> None:
+    env = gym.make(ENTRY.id).unwrapped
     best = np.array(ENTRY.optimum.action)
     assert ((best > 0.01) & (best < 0.5)).all()
     lower, upper = np.maximum(best - 0.02, 0.0), best + 0.1

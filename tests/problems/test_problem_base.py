@@ -1,6 +1,5 @@
 """Problem and build_problem: what they check and what they say."""
 
-import math
 import pickle
 
 import numpy as np
@@ -52,8 +51,6 @@ def test_a_builder_is_found_by_its_path_and_gets_its_parameters() -> None:
         (complete_graph(), {"depth": 3}, r"takes no parameters; given \['depth'\]"),
         ("cbo_gym.problems.systems.function_networks:nothing", {}, "no problem builder at .*nothing"),
         ("cbo_gym.no_such_module:alpine2", {}, "no problem builder at .*no_such_module"),
-        ("cbo_gym.problems.systems.function_networks", {}, "'package.module:function'"),
-        ("", {}, "no problem builder at ''"),
     ],
 )
 def test_what_cannot_be_built_is_named(builder, parameters, message: str) -> None:
@@ -66,9 +63,7 @@ def test_what_cannot_be_built_is_named(builder, parameters, message: str) -> Non
     [
         ({"action_domains": [(0.0, 1.0)]}, "action_domains needs 0 intervals; given 1"),
         ({"null_action": (0.5,)}, r"null_action needs 0 numbers in \[0, 1\]"),
-        ({"manipulable": {"X0": "01"}, "targets": ()}, "domain of 'X0' must be low < high, .* given '01'"),
         ({"manipulable": {"X0": (1.0, 1.0)}, "targets": ()}, "domain of 'X0' must be low < high"),
-        ({"manipulable": {"X0": (0.0, math.inf)}, "targets": ()}, "domain of 'X0'"),
         ({"manipulable": {"Y": (0.0, 1.0)}, "targets": ()}, r"'Y' cannot be set; choose from \['X0', 'X1'\]"),
         ({"targets": [frozenset({"Q"})]}, "'Q' cannot be set"),
         ({"manipulable": {"X0": (0.0, 1.0)}}, r"no domain is given for the targets \['X1'\]"),

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from cbo_gym.problems import SuperArms
-from cbo_gym.problems.systems import ssem
 from cbo_gym.problems.systems.ssem import ssem_arcsine, ssem_periodic, ssem_tanh
 from cbo_gym.scm import Arcsine, Intervention, Linear, Periodic, Polynomial, Tanh, TruncatedNormal
 
-SEEDS = range(5)
+SEEDS = range(3)
 BUILDERS = {
     "SSEMPeriodic": (ssem_periodic, 10, 0.2, (0.4, 0.7), {Linear, Periodic}),
     "SSEMTanh": (ssem_tanh, 10, 0.2, (0.4, 0.7), {Linear, Polynomial, Tanh}),
@@ -71,16 +70,6 @@ def test_constants_of_the_instances(name):
     assert expected - 2 < np.mean(edges) < 2 * expected
 
 
-@each
-def test_equal_seeds_give_equal_instances(name):
-    build, *_ = BUILDERS[name]
-    ssem.draw_instance.cache_clear()
-    first = given(build(instance_seed=5))
-    ssem.draw_instance.cache_clear()
-    assert first == given(build(instance_seed=5))
-    assert first["components"] != given(build(instance_seed=6))["components"]
-
-
 def test_errors_of_observation():
     problem = ssem_periodic()
     rng = np.random.default_rng(0)
@@ -95,7 +84,7 @@ def test_errors_of_observation():
 
 @pytest.mark.parametrize(
     ("name", "seed", "centre"),
-    [(name, seed, centre) for name in BUILDERS for seed, centre in ((0, "means"), (1, "masked means"))],
+    [("SSEMPeriodic", 0, "means"), ("SSEMTanh", 1, "masked means"), ("SSEMArcsine", 1, "masked means")],
 )
 def test_accepted_instances_are_nonlinear(name, seed, centre):
     """The payoff against its tangent plane at the signals' means, or at the means of the selected signals."""

@@ -15,7 +15,7 @@ from cbo_gym.problems.systems.hard_graphs import toy_graph
 from cbo_gym.problems.systems.several_objectives import mocbo1, mocbo2
 from cbo_gym.task import Constraint, Objective
 
-N = 60_000
+N = 30_000
 
 
 def simulated(name: str, do: dict[str, float], seed: int) -> dict[str, np.ndarray]:

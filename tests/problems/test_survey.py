@@ -1,23 +1,16 @@
 """The systems of the 2026 survey: their optima by another way, and what theory says of them."""
 
 import dataclasses
-import math
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.function_networks import rosenbrock
 from cbo_gym.problems.systems.survey import (
-    CHAIN_OPTIMUM,
     chain,
-    chain_policy,
     ecology,
     epidemiology,
     protein,
@@ -26,18 +19,9 @@ from cbo_gym.problems.systems.survey import (
     toy_graph,
 )
 from cbo_gym.scm import Intervention
+from tests.support.examples import load_example
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "survey_optima.py"
-
-
-def load_script():
-    spec = spec_from_file_location("survey_optima", SCRIPT)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-OPTIMA = load_script().OPTIMA
+OPTIMA = load_example("survey_optima").OPTIMA
 
 
 @pytest.mark.parametrize("env_id", OPTIMA)
@@ -86,46 +70,11 @@ def test_rewards_equal_the_surveys_equations(problem: Problem) -> None:
     np.testing.assert_allclose(problem.scm.propagate(noise)["Y"], by_hand(problem.name, named), rtol=1e-9, atol=1e-9)
 
 
-def expected(problem: Problem, do: dict[str, float], count: int = 200_000) -> tuple[float, float]:
-    """E[Y | do] and four standard errors."""
-    rewards = problem.scm.sample(count, np.random.default_rng(1), Intervention.do(do))["Y"]
-    return float(rewards.mean()), 4.0 * float(rewards.std()) / math.sqrt(count)
-
-
-def test_in_the_chain_only_a_policy_of_z_earns_anything() -> None:
-    problem = chain()
-    for z in (-1.0, 0.0, 0.7):
-        mean, error = expected(problem, {"W": 1.0, "Z": z})
-        assert abs(mean - 1.0) < error
-    assert abs(expected(problem, {"W": 1.0})[0] + 0.5) < 0.05
-    recorded = {name: find_entry(f"CBO/SurveyChain{name}-v0").optimum for name in ("", "-Contextual", "Policy")}
-    assert abs(recorded[""].value - 1.0) <= 3.0 * recorded[""].standard_error
-    assert recorded["-Contextual"].value == CHAIN_OPTIMUM == pytest.approx(3.3936537)
-    assert abs(recorded["Policy"].value - CHAIN_OPTIMUM) <= 3.0 * recorded["Policy"].standard_error
-
-
-def test_a_policy_of_slope_one_by_steins_lemma() -> None:
-    """E[X clip(X)] = P(|X| < 1)."""
-    found = oracle_of(gym.make("CBO/SurveyChainPolicy-v0")).expected_rewards(
-        [np.array([0.5, 0.75, 0.5])], tolerance=0.0
-    )
-    assert found.value[0] == pytest.approx(3.0 * math.erf(1.0 / math.sqrt(2.0)), abs=5.0 * found.standard_error[0])
-    assert chain_policy().optimal_action == (1.0, 1.0, 0.5)
-
-
 @pytest.mark.parametrize(
     ("problem", "inert"), [(ecology(), {"T", "D"}), (protein(), {"Akt"})], ids=["ecology", "protein"]
 )
 def test_what_has_no_effect_is_in_no_target(problem: Problem, inert: set[str]) -> None:
     assert set(problem.manipulable) - frozenset().union(*problem.targets) == inert
-
-
-def test_initial_data_are_of_the_surveys_sizes() -> None:
-    sizes = {"ToyGraph": 1000, "Synthetic": 250, "Synthetic2": 200, "Chain": 200, "Epidemiology": 200}
-    sizes |= {"Healthcare": 250, "Ecology": 46, "Protein": 250}
-    for name, observational in sizes.items():
-        registered = find_entry(f"CBO/Survey{name}-v0").initial_data
-        assert (registered.observational, registered.random) == (observational, 1)
 
 
 @pytest.mark.parametrize("dim", [3, 7])

@@ -1,8 +1,5 @@
 """TrainDelay: the fitted network, its only solution, and the fitting script on simulated hours."""
 
-import importlib.util
-from pathlib import Path
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,16 +7,12 @@ import pytest
 from cbo_gym.problems import SuperArms
 from cbo_gym.problems.systems.train_delay import SHAPES, load_fit, train_delay
 from cbo_gym.scm import Intervention, Linear, Tanh
-
-ROOT = Path(__file__).parents[2]
+from tests.support.examples import load_example
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("fit_train_delay", ROOT / "examples" / "fit_train_delay.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_example("fit_train_delay")
 
 
 @pytest.fixture(scope="module")
@@ -50,22 +43,18 @@ def plain_map(fitted, y, b):
     return result
 
 
-def test_the_network():
+def test_the_network_and_no_hourly_values():
     problem, fitted = train_delay(), load_fit()
     graph = problem.scm.diagram.subgraph(problem.scm.nodes[:-1]).graph
-    assert graph.number_of_nodes() == 20
+    assert graph.number_of_nodes() == len(fitted["stations"]) == 20
     assert graph.number_of_edges() == len(fitted["edges"]) == 62
-    assert nx.density(graph) == pytest.approx(0.163, abs=5e-4)
     assert not nx.is_directed_acyclic_graph(graph)
     assert problem.data(SuperArms).size == 6
-    for edge in fitted["edges"]:  # every direct connection has an effect
-        assert edge["coefficients"]["linear"] >= 0.01
-        assert set(edge["coefficients"]) <= set(SHAPES)
-    used = {shape for edge in fitted["edges"] for shape in edge["coefficients"]}
-    assert {"linear", "cubic"} < used
-    for signal in problem.scm.signals:
-        assert signal.from_uniform(np.array([0.0, 1.0])).tolist() == [0.0, pytest.approx(signal.quantiles[-1])]
-        assert 0.0 < signal.quantiles[-1] <= 1.0
+    # Every direct connection has an effect.
+    assert all(edge["coefficients"]["linear"] >= 0.01 for edge in fitted["edges"])
+    assert all(0.0 == signal.quantiles[0] < signal.quantiles[-1] <= 1.0 for signal in problem.scm.signals)
+    assert set(fitted) == {"unit_minutes", "stations", "edges", "errors_minutes"}
+    assert all(len(station["quantiles"]) == 21 for station in fitted["stations"])
 
 
 def test_there_is_one_solution_for_every_signal():
@@ -73,8 +62,8 @@ def test_there_is_one_solution_for_every_signal():
     problem, fitted = train_delay(), load_fit()
     assert problem.scm.contraction < 0.8
     rng = np.random.default_rng(0)
-    corners = rng.integers(0, 2, (50, 20)).astype(float)
-    signals = np.concatenate([np.zeros((1, 20)), np.ones((1, 20)), corners, rng.random((50, 20))])
+    corners = rng.integers(0, 2, (15, 20)).astype(float)
+    signals = np.concatenate([np.zeros((1, 20)), np.ones((1, 20)), corners, rng.random((15, 20))])
     largest = np.array([signal.quantiles[-1] for signal in problem.scm.signals])
     signals *= largest
     ours = problem.scm.propagate(tuple(signals.T), Intervention((1.0,) * 20))
@@ -82,15 +71,9 @@ def test_there_is_one_solution_for_every_signal():
     highest = solution[1]
     for start in (np.zeros(20), highest, rng.random(20) * highest):
         y = np.broadcast_to(start, signals.shape)
-        for _ in range(300):
+        for _ in range(150):
             y = plain_map(fitted, y, signals)
         np.testing.assert_allclose(y, solution, rtol=1e-8, atol=1e-10)
-
-
-def test_the_file_holds_no_hourly_values():
-    fitted = load_fit()
-    assert set(fitted) == {"unit_minutes", "stations", "edges", "errors_minutes"}
-    assert all(len(station["quantiles"]) == 21 for station in fitted["stations"])
 
 
 def test_the_script_recovers_a_known_network(script, simulated):

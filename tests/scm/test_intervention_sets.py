@@ -6,7 +6,6 @@ import pytest
 from cbo_gym.problems.systems.hard_graphs import complete_graph, psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import (
-    confounded_territory,
     interventional_border,
     is_minimal,
     minimal_among,
@@ -65,7 +64,7 @@ def test_observing_can_be_best_in_the_complete_graph_and_setting_b_and_e_cannot(
     assert best.pop(frozenset()) == 1.0
     assert max(best.values()) == 0.5
     rng = np.random.default_rng(0)
-    for _ in range(150):
+    for _ in range(50):
         scm = random_scm(COMPLETE, "Y", rng)
         both, other = scm.best_values(COMPLETE, [do(frozenset("BE")), do(frozenset("DE"))])
         assert both <= other + 1e-12
@@ -82,7 +81,7 @@ def test_minimal_sets_match_their_definition_on_random_diagrams() -> None:
 
 def test_pomis_matches_its_definition_on_random_diagrams() -> None:
     rng = np.random.default_rng(2)
-    for _ in range(150):
+    for _ in range(75):
         diagram, reward = random_diagram(rng, int(rng.integers(2, 8)))
         names = some_of(rng, diagram, reward, 0.7)
         projected = diagram.latent_projection(set(diagram.nodes) - {*names, reward})
@@ -94,7 +93,7 @@ def test_pomis_matches_its_definition_on_random_diagrams() -> None:
 
 def test_no_set_beats_the_possibly_optimal_ones() -> None:
     rng = np.random.default_rng(3)
-    for _ in range(60):
+    for _ in range(25):
         diagram, reward = random_diagram(rng, int(rng.integers(3, 6)))
         names = some_of(rng, diagram, reward, 0.8)
         returned, every = pomis(diagram, reward, names), subsets(names)
@@ -104,20 +103,10 @@ def test_no_set_beats_the_possibly_optimal_ones() -> None:
             assert max(best[chosen] for chosen in returned) == pytest.approx(max(best.values()), abs=1e-12)
 
 
-def test_all_but_the_reward_are_manipulable_by_default() -> None:
-    diagram, reward = random_diagram(np.random.default_rng(4), 5)
-    for ask in ASKS:
-        assert ask(diagram, reward) == ask(diagram, reward, set(diagram.nodes) - {reward})
-
-
-def test_territory_and_border_of_a_chain() -> None:
-    chain = CausalDiagram("ABCDY", [("A", "B"), ("B", "C"), ("C", "D"), ("D", "Y")], [("B", "Y")])
-    assert confounded_territory(chain, "Y") == frozenset("BCDY")
-    assert interventional_border(chain, "Y") == frozenset("A")
-
-
 @pytest.mark.parametrize("ask", ASKS)
-def test_bad_input_is_rejected(ask) -> None:
+def test_all_but_the_reward_are_manipulable_by_default_and_bad_input_is_rejected(ask) -> None:
+    diagram, reward = random_diagram(np.random.default_rng(4), 5)
+    assert ask(diagram, reward) == ask(diagram, reward, set(diagram.nodes) - {reward})
     with pytest.raises(ValueError, match=r"acyclic diagrams; .* cycle"):
         ask(CausalDiagram("ABY", [("A", "B"), ("B", "A"), ("B", "Y")], allow_cycles=True), "Y")
     with pytest.raises(ValueError, match=r"unknown variables \['Q'\]; the diagram has \['F', 'A'"):

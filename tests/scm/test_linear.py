@@ -24,7 +24,7 @@ def _expected(causes, vectors):
     return means[-1]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_best_choice_is_that_of_enumeration(seed):
     causes, options, weights = _drawn(np.random.default_rng(seed), 2 + seed % 6)
     network = LinearNetwork(causes, options)
@@ -56,9 +56,8 @@ def _unit(vector):
     return vector / norm if norm else vector
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_best_system_of_ellipsoids_is_that_of_climbs_under_every_choice(seed):
-    rng = np.random.default_rng(100 + seed)
+def test_the_best_system_of_ellipsoids_is_that_of_climbs_under_every_choice():
+    rng = np.random.default_rng(100)
     causes, options, weights = _drawn(rng, 4)
     network = LinearNetwork(causes, options)
     width = network.width

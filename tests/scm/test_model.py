@@ -1,9 +1,7 @@
 """StructuralCausalModel against a scalar interpreter of the same equations in plain Python."""
 
-import itertools
 import math
 import pickle
-import random
 
 import numpy as np
 import pytest
@@ -113,17 +111,14 @@ def test_soft_interventions_equal_the_scalar_equations(actions) -> None:
     ("hard", "interventions"),
     [
         ({"X": (True, 1.5)}, [{"X": 1.5}] * N),
-        ({"X": (True, 0.0), "Z": (True, -2.0)}, [{"X": 0.0, "Z": -2.0}] * N),
         ({"X": (True, VALUES)}, [{"X": v} for v in VALUES]),
         ({"X": (MASK, VALUES)}, [{"X": v} if m else {} for m, v in zip(MASK, VALUES, strict=True)]),
-        ({"Z": (MASK, 0.5)}, [{"Z": 0.5} if m else {} for m in MASK]),
         (
             {"X": (MASK, VALUES), "Z": (~MASK, 2.0 * VALUES)},
             [{"X": v} if m else {"Z": 2.0 * v} for m, v in zip(MASK, VALUES, strict=True)],
         ),
-        ({"X": (np.zeros(N, dtype=bool), 9.0)}, [{}] * N),
     ],
-    ids=["scalar", "two scalars", "batched", "masked", "masked scalar", "mixture", "mask never"],
+    ids=["scalar", "batched", "masked", "mixture"],
 )
 def test_hard_interventions_equal_the_scalar_equations(hard, interventions) -> None:
     scm = small_model()
@@ -165,12 +160,6 @@ def test_noise_from_uniform_takes_one_row_a_noisy_variable() -> None:
         scm.noise_from_uniform(uniforms[:3])
 
 
-def test_stack_puts_the_observed_variables_side_by_side() -> None:
-    scm = small_model()
-    values = {"H": 9.0, "X": np.zeros(4), "Z": 1.0, "Y": np.arange(4.0)}
-    np.testing.assert_array_equal(scm.stack(values), [[0, 1, y] for y in range(4)])
-
-
 def test_a_model_without_noise_and_parents_still_fills_the_batch() -> None:
     scm = StructuralCausalModel([Variable("Y", total, (), (0,))], "Y")
     samples = scm.sample(4, np.random.default_rng(0), Intervention([2.5]))
@@ -178,30 +167,12 @@ def test_a_model_without_noise_and_parents_still_fills_the_batch() -> None:
     assert scm.noisy == ()
 
 
-def test_a_chain_of_a_hundred_nodes() -> None:
-    names = [f"X{i}" for i in range(100)]
-    variables = [Variable("X0", own_noise, noise=Normal())]
-    variables += [Variable(b, halved, (a,), noise=Normal()) for a, b in itertools.pairwise(names)]
-    random.Random(0).shuffle(variables)
-    scm = StructuralCausalModel(variables, reward="X99")
-    samples = scm.sample(20, np.random.default_rng(0), Intervention.do({"X50": 3.0}))
-    rng = np.random.default_rng(0)
-    noise = [rng.standard_normal(20) for _ in names]
-    for i in range(20):
-        value = 0.0
-        for index, name in enumerate(names):
-            value = 3.0 if name == "X50" else 0.5 * value + noise[index][i]
-            assert samples[name][i] == pytest.approx(value, rel=1e-12, abs=1e-12)
-
-
 def test_pickling_keeps_every_draw() -> None:
     scm = small_model()
     again = pickle.loads(pickle.dumps(scm))
-    assert again.nodes == scm.nodes
-    assert again.diagram == scm.diagram
-    draws = [one.sample(9, np.random.default_rng(8), Intervention([1.0, 0.5])) for one in (scm, again)]
-    for name in draws[0]:
-        np.testing.assert_array_equal(draws[0][name], draws[1][name])
+    assert (again.nodes, again.diagram) == (scm.nodes, scm.diagram)
+    ours, theirs = (one.sample(9, np.random.default_rng(8), Intervention([1.0, 0.5])) for one in (scm, again))
+    assert str(ours) == str(theirs)
 
 
 def test_names_are_never_read_as_code() -> None:
@@ -221,7 +192,6 @@ def test_names_are_never_read_as_code() -> None:
         ([Variable("A", own_noise, observed=False)], "A", "reward 'A' must be an observed variable"),
         ([Variable("A", own_noise), Variable("B", halved, ("A",))], "A", r"no children; it has \('B',\)"),
         ([Variable("A", total, (), (0, 2))], "A", r"without gaps; the mechanisms use \[0, 2\]"),
-        ([Variable("A", total, (), (-1,))], "A", r"without gaps; the mechanisms use \[-1\]"),
     ],
 )
 def test_invalid_models_say_what_is_wrong(variables, reward: str, message: str) -> None:
@@ -233,13 +203,10 @@ def test_invalid_models_say_what_is_wrong(variables, reward: str, message: str) 
     ("intervention", "message"),
     [
         (None, "takes 2 soft parameters; given 0"),
-        (Intervention([0.0]), "takes 2 soft parameters; given 1"),
         (Intervention([0.0, math.nan]), "soft parameter 1 must be finite"),
         (Intervention([0.0, np.zeros(4)]), r"soft parameter 1 has shape \(4,\), which does not fit \(5,\)"),
-        (Intervention([0.0, np.zeros((2, 5))]), r"shape \(2, 5\), which does not fit"),
         (Intervention([0.0, 0.0], {"Y": (True, 1.0)}), r"cannot set \['Y'\]; a hard intervention may set \['X', 'Z'\]"),
         (Intervention([0.0, 0.0], {"H": (True, 1.0)}), r"cannot set \['H'\]"),
-        (Intervention([0.0, 0.0], {"Q": (True, 1.0)}), r"cannot set \['Q'\]"),
         (Intervention([0.0, 0.0], {"X": (True, math.inf)}), "the value of X must be finite"),
         (Intervention([0.0, 0.0], {"X": (True, np.ones(3))}), r"the value of X has shape \(3,\)"),
         (Intervention([0.0, 0.0], {"X": (np.ones(3, bool), 1.0)}), r"the mask of X has shape \(3,\)"),

@@ -45,17 +45,8 @@ def arcsine(mean: float, std: float):
 CASES = [
     pytest.param(Normal(), stats.norm(), id="standard normal"),
     pytest.param(Normal(-3.0, 0.2), stats.norm(-3.0, 0.2), id="normal"),
-    pytest.param(Normal(0.0, 7.0), stats.norm(0.0, 7.0), id="normal, scale only"),
-    pytest.param(Uniform(), stats.uniform(), id="unit uniform"),
     pytest.param(Uniform(55.0, 75.0), stats.uniform(55.0, 20.0), id="uniform"),
-    pytest.param(Arcsine(), stats.arcsine(), id="standard arcsine"),
     pytest.param(Arcsine(1.3, 0.4), arcsine(1.3, 0.4), id="arcsine"),
-    pytest.param(GaussianMixture([1.0], [2.0], [0.5]), stats.norm(2.0, 0.5), id="one component"),
-    pytest.param(
-        GaussianMixture([0.5, 0.5], [-0.2, 0.4], [0.12, 0.1]),
-        Mixture([0.5, 0.5], [-0.2, 0.4], [0.12, 0.1]),
-        id="two components",
-    ),
     pytest.param(
         GaussianMixture([0.2, 0.0, 0.7, 0.1], [3.0, 99.0, -1.0, 0.0], [0.1, 1.0, 2.0, 0.01]),
         Mixture([0.2, 0.0, 0.7, 0.1], [3.0, 99.0, -1.0, 0.0], [0.1, 1.0, 2.0, 0.01]),
@@ -115,20 +106,15 @@ def test_zero_takes_nothing_from_the_stream() -> None:
     ("build", "message"),
     [
         (lambda: Normal(0.0, 0.0), "std must be a finite number above 0; given 0.0"),
-        (lambda: Normal(0.0, -1.0), "given -1.0"),
         (lambda: Normal(0.0, math.nan), "given nan"),
-        (lambda: Normal(0.0, math.inf), "given inf"),
         (lambda: Normal(math.nan, 1.0), "mean must be a finite number; given nan"),
         (lambda: Uniform(1.0, 1.0), "high - low must be a finite number above 0"),
-        (lambda: Uniform(2.0, 1.0), "given -1.0"),
         (lambda: Uniform(0.0, math.inf), "given inf"),
-        (lambda: Arcsine(0.0, 0.0), "std must be"),
         (lambda: Arcsine(math.inf, 1.0), "mean must be a finite number; given inf"),
         (lambda: GaussianMixture([], [], []), "at least one"),
         (lambda: GaussianMixture([0.5, 0.5], [0.0], [1.0, 1.0]), "one entry per component"),
         (lambda: GaussianMixture([0.5, 0.6], [0.0, 0.0], [1.0, 1.0]), "sum to 1"),
         (lambda: GaussianMixture([1.5, -0.5], [0.0, 0.0], [1.0, 1.0]), "non-negative"),
-        (lambda: GaussianMixture([math.nan, 1.0], [0.0, 0.0], [1.0, 1.0]), "weights"),
         (lambda: GaussianMixture([0.5, 0.5], [0.0, 0.0], [1.0, 0.0]), "every std must be"),
         (lambda: GaussianMixture([1.0], [math.nan], [1.0]), "means must be a list of finite numbers"),
     ],
@@ -138,7 +124,7 @@ def test_invalid_parameters_say_what_is_wrong(build, message: str) -> None:
         build()
 
 
-@pytest.mark.parametrize(("location", "scale"), [(0.5, 0.1), (0.3, 0.4), (0.7, 0.25), (-1.0, 0.5)])
+@pytest.mark.parametrize(("location", "scale"), [(0.3, 0.4), (-1.0, 0.5)])
 def test_truncated_normal_against_scipy(location, scale):
     ours = TruncatedNormal(location, scale)
     theirs = stats.truncnorm((0 - location) / scale, (1 - location) / scale, location, scale)
@@ -161,9 +147,9 @@ def test_empirical_has_its_quantiles_mean_and_spread():
     assert distribution.from_uniform(np.array([0.0, 1 / 3, 0.5, 2 / 3, 1.0])) == pytest.approx(
         [0.0, 0.2, 0.2, 0.2, 1.0]
     )
-    draws = distribution.sample(np.random.default_rng(0), 400_000)
-    assert draws.mean() == pytest.approx(distribution.mean, abs=5 * draws.std() / np.sqrt(400_000))
-    assert draws.std() == pytest.approx(distribution.std, rel=0.01)
+    draws = distribution.sample(np.random.default_rng(0), 100_000)
+    assert draws.mean() == pytest.approx(distribution.mean, abs=5 * draws.std() / np.sqrt(100_000))
+    assert draws.std() == pytest.approx(distribution.std, rel=0.02)
     for bad in ([0.5], [0.5, 0.4]):
         with pytest.raises(ValueError, match="ascending"):
             Empirical(bad)
@@ -174,6 +160,5 @@ def test_a_family_draws_parameters_from_their_ranges():
     drawn = [family.draw(np.random.default_rng(seed)) for seed in range(200)]
     for name, low, high in [("location", 0.3, 0.7), ("scale", 0.1, 0.4)]:
         values = np.array([getattr(one, name) for one in drawn])
-        assert (values >= low).all()
-        assert (values <= high).all()
+        assert low <= values.min() < values.max() <= high
         assert values.mean() == pytest.approx(0.5 * (low + high), abs=0.03)

@@ -61,7 +61,7 @@ def test_the_published_systems_have_the_published_sets() -> None:
 
 def test_with_one_objective_they_are_pomis() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(30):
         diagram, reward = random_diagram(rng, int(rng.integers(2, 6)))
         names = some_of(rng, diagram, reward, 0.8)
         expected = pomis(diagram, reward, names)
@@ -70,7 +70,7 @@ def test_with_one_objective_they_are_pomis() -> None:
 
 def test_weighted_sums_are_best_on_supported_sets() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(25):
+    for _ in range(12):
         diagram, reward = random_diagram(rng, 4)
         others = [name for name in diagram.nodes if name != reward]
         objectives = [str(rng.choice(others)), reward]
@@ -133,10 +133,10 @@ def test_pareto_sets_are_those_that_some_scm_needs_on_some_diagrams() -> None:
     names = list(itertools.combinations("uvyz", 2))
     diagrams = [
         CausalDiagram("uvyz", [p for p in names if rng.random() < 0.6], [p for p in names if rng.random() < 0.3])
-        for _ in range(15)
+        for _ in range(10)
     ]
     stay, out = check_against_scms(diagrams, rng)
-    assert stay > 15
+    assert stay > 10
     assert out > 0
 
 

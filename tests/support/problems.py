@@ -29,10 +29,10 @@ def nodes_follow(problem: Problem, actions: np.ndarray, by_hand: ByHand, rel: fl
 
 
 def monte_carlo_agrees(env: Any, actions: list[np.ndarray]) -> Estimate:
-    """Compare the oracle's expected rewards with means of 100,000 rounds each."""
+    """Compare the oracle's expected rewards with means of 40,000 rounds each."""
     estimate = Oracle(env.dynamics).expected_rewards(actions, tolerance=1e-3)
     for i, action in enumerate(actions):
-        rewards = env.scm.sample(100_000, np.random.default_rng(i), env.dynamics.decode(action))["Y"]
+        rewards = env.scm.sample(40_000, np.random.default_rng(i), env.dynamics.decode(action))["Y"]
         error = np.hypot(rewards.std() / np.sqrt(rewards.size), estimate.standard_error[i])
         assert np.isfinite(estimate.value[i])
         assert abs(rewards.mean() - estimate.value[i]) < 4.5 * error
