@@ -44,7 +44,7 @@ class ModeData(ABC):
 
     @abstractmethod
     def check(self, problem: Any) -> None:
-        """Raise ArgumentError if the data do not fit the problem's system."""
+        """Raise ArgumentError if the data do not fit the problem's system; the problem adds its name to the error."""
 
     def transform(self, transform: Transform) -> ModeData | None:
         """Return the data of a transformed problem; None if the transform does not apply to them.
@@ -93,45 +93,47 @@ class ProblemStatement:
 
     def __post_init__(self) -> None:
         _require_name(self.name)
-        q = self.scm.action_dim
-        if len(self.action_domains) != q:
-            raise ArgumentError(f"{self.name}: action_domains needs {q} intervals; given {len(self.action_domains)}")
-        if self.action_names and len(set(self.action_names)) != q:
-            raise ArgumentError(
-                f"{self.name}: action_names needs {q} different names or none; given {list(self.action_names)}"
-            )
         if self.outcomes is None:
             object.__setattr__(self, "outcomes", Outcomes(self.scm.reward))
+        if not self.null_action:
+            object.__setattr__(self, "null_action", (0.0,) * self.scm.action_dim)
+        check_constraints(self.name, self.outcomes.constraints, self.scm)
+        try:
+            self._check()
+        except ArgumentError as error:
+            raise ArgumentError(f"{self.name}: {error}") from error
+
+    def _check(self) -> None:
+        q = self.scm.action_dim
+        if len(self.action_domains) != q:
+            raise ArgumentError(f"action_domains needs {q} intervals; given {len(self.action_domains)}")
+        if self.action_names and len(set(self.action_names)) != q:
+            raise ArgumentError(f"action_names needs {q} different names or none; given {list(self.action_names)}")
         # Agents maximise the last node.
         if self.outcomes.objective != self.scm.reward:
             raise ArgumentError(
-                f"{self.name}: the objective must be the system's reward {self.scm.reward!r}; "
+                f"the objective must be the system's reward {self.scm.reward!r}; "
                 f"given {short_repr(self.outcomes.objective)}"
             )
-        check_constraints(self.name, self.outcomes.constraints, self.scm)
-        check_objectives(self.name, self.outcomes, self.scm, self.manipulable)
-        if not self.null_action:
-            object.__setattr__(self, "null_action", (0.0,) * q)
+        check_objectives(self.outcomes, self.scm, self.manipulable)
         if len(self.null_action) != q or not all(is_finite_number(a) and 0 <= a <= 1 for a in self.null_action):
-            raise ArgumentError(f"{self.name}: null_action needs {q} numbers in [0, 1]")
+            raise ArgumentError(f"null_action needs {q} numbers in [0, 1]")
         for name, domain in [
             *zip(self.action_names or range(q), self.action_domains, strict=True),
             *self.manipulable.items(),
         ]:
-            require_interval(f"{self.name}: the domain of {name!r}", domain)
+            require_interval(f"the domain of {name!r}", domain)
         self.require_settable([*self.manipulable, *frozenset().union(*self.targets)])
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
-            raise ArgumentError(f"{self.name}: no domain is given for the targets {sorted(missing)}")
+            raise ArgumentError(f"no domain is given for the targets {sorted(missing)}")
         best = self.optimal_do
         if best is not None and not (frozenset(best) in self.targets and self._are_settings(best)):
             raise ArgumentError(
-                f"{self.name}: optimal_do must set one of the targets to values in their domains; given {dict(best)}"
+                f"optimal_do must set one of the targets to values in their domains; given {dict(best)}"
             )
         types = [type(data) for data in self.modes]
         if len(set(types)) < len(types):
-            raise ArgumentError(
-                f"{self.name}: modes may have one element of each type; given {[type_.__name__ for type_ in types]}"
-            )
+            raise ArgumentError(f"modes may have one element of each type; given {[type_.__name__ for type_ in types]}")
         for data in self.modes:
             data.check(self)
 
@@ -156,7 +158,7 @@ class ProblemStatement:
         settable = set(self.scm.nodes) - {self.scm.reward}
         for name in names:
             if name not in settable:
-                raise ArgumentError(f"{self.name}: {name!r} cannot be set; choose from {sorted(settable)}")
+                raise ArgumentError(f"{name!r} cannot be set; choose from {sorted(settable)}")
 
     @cached_property
     def domains(self) -> Domains:

@@ -117,11 +117,10 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> 
             )
 
 
-def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: Iterable[str]) -> None:
+def check_objectives(outcomes: Outcomes, scm: Structure, settable: Iterable[str]) -> None:
     """Check that the objectives of a problem with several fit its system.
 
     Args:
-        name: name of the problem.
         outcomes: the outcomes; without several objectives there is nothing to check.
         scm: the system.
         settable: variables that interventions may set.
@@ -135,22 +134,22 @@ def check_objectives(name: str, outcomes: Outcomes, scm: Structure, settable: It
     if not outcomes.objectives:
         return
     if len(names) < max(2, len(outcomes.objectives)) or len(set(names)) < len(names):
-        raise ArgumentError(f"{name}: objectives must be two or more different objectives of type Objective; "
+        raise ArgumentError(f"objectives must be two or more different objectives of type Objective; "
                             f"given {outcomes.objectives}")  # fmt: skip
     if unknown := [objective.direction for objective in outcomes.objectives if objective.direction not in DIRECTIONS]:
         raise ArgumentError(
-            f"{name}: the direction of an objective is one of {DIRECTIONS}; given {short_repr(unknown[0])}"
+            f"the direction of an objective is one of {DIRECTIONS}; given {short_repr(unknown[0])}"
             f"{did_you_mean(unknown[0], DIRECTIONS)}"
         )
     allowed = [node for node in scm.nodes if node not in set(settable)]
     if unsuitable := [node for node in names if node not in allowed and node != COST]:
         raise ArgumentError(
-            f"{name}: objectives are observed variables that cannot be set, or {COST!r}; given "
+            f"objectives are observed variables that cannot be set, or {COST!r}; given "
             f"{short_repr(unsuitable[0])}; choose from {allowed}{did_you_mean(unsuitable[0], allowed)}"
         )
     if outcomes.has_cost_objective and (outcomes.costs is None or COST in scm.nodes):
-        raise ArgumentError(f"{name}: the objective {COST!r} needs costs, and no variable may have this name")
+        raise ArgumentError(f"the objective {COST!r} needs costs, and no variable may have this name")
     if outcomes.objective not in names:
-        raise ArgumentError(f"{name}: the system's reward {outcomes.objective!r} must be among the objectives {names}")
+        raise ArgumentError(f"the system's reward {outcomes.objective!r} must be among the objectives {names}")
     if outcomes.constraints:
-        raise ArgumentError(f"{name}: a problem with several objectives cannot have constraints; make them objectives")
+        raise ArgumentError("a problem with several objectives cannot have constraints; make them objectives")

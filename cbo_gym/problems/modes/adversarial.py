@@ -32,27 +32,25 @@ class Adversary(ModeData):
     luck: str = "luck"
 
     def check(self, problem: Problem) -> None:
-        coordinates = whole_number(f"{problem.name}: the adversary's coordinates", self.coordinates, at_least=1)
-        levels = whole_number(f"{problem.name}: the adversary's levels", self.levels, at_least=2)
+        coordinates = whole_number("the adversary's coordinates", self.coordinates, at_least=1)
+        levels = whole_number("the adversary's levels", self.levels, at_least=2)
         agent_dim = problem.scm.action_dim - coordinates
         if agent_dim < 1:
             raise ArgumentError(
-                f"{problem.name}: of {problem.scm.action_dim} soft parameters the adversary may have all but one; "
-                f"given {coordinates}"
+                f"of {problem.scm.action_dim} soft parameters the adversary may have all but one; given {coordinates}"
             )
         if (pairs := levels**problem.scm.action_dim) > MAX_PAIRS:
             raise ArgumentError(
-                f"{problem.name}: {levels} levels make {pairs} pairs of an action and a move; at most {MAX_PAIRS} are "
-                "allowed"
+                f"{levels} levels make {pairs} pairs of an action and a move; at most {MAX_PAIRS} are allowed"
             )
         latent = {v.name: v.noise for v in problem.scm.noisy if not v.observed}
         if latent.get(self.luck) != Uniform(0.0, 1.0) or self.luck in problem.scm.noise_of_reward:
             raise ArgumentError(
-                f"{problem.name}: {self.luck!r} must be a latent variable without effects whose noise is "
+                f"{self.luck!r} must be a latent variable without effects whose noise is "
                 "Uniform(0, 1), the adversary's luck"
             )
         if shared := {v.name for v in problem.scm.variables}.intersection(problem.domains.names[agent_dim:]):
-            raise ArgumentError(f"{problem.name}: {sorted(shared)} name variables and coordinates of the adversary")
+            raise ArgumentError(f"{sorted(shared)} name variables and coordinates of the adversary")
 
     def transform(self, transform: Transform) -> Adversary:
         return replace(self, luck=transform.names[self.luck])

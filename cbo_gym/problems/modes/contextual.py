@@ -44,16 +44,12 @@ class Contexts(ModeData):
 
     def check(self, problem: ProblemStatement) -> None:
         if problem.scm.action_dim:
-            raise ArgumentError(
-                f"{problem.name}: a problem with contexts takes no soft parameters; make them variables that may be set"
-            )
+            raise ArgumentError("a problem with contexts takes no soft parameters; make them variables that may be set")
         free = [name for name in problem.scm.nodes[:-1] if name not in problem.manipulable]
         if unknown := [name for name in self.names if name not in free]:
-            raise ArgumentError(f"{problem.name}: {unknown} cannot be contexts; choose from {free}")
+            raise ArgumentError(f"{unknown} cannot be contexts; choose from {free}")
         if not 1 <= len(self.scopes) <= MAX_SCOPES:
-            raise ArgumentError(
-                f"{problem.name}: give at least one scope, and at most {MAX_SCOPES}; given {len(self.scopes)}"
-            )
+            raise ArgumentError(f"give at least one scope, and at most {MAX_SCOPES}; given {len(self.scopes)}")
         for scope in self.scopes:
             self._check_scope(scope, problem)
 
@@ -76,13 +72,9 @@ class Contexts(ModeData):
         # Sorted, so that errors do not depend on the hash seed.
         for variable, contexts in sorted(scope, key=itemgetter(0)):
             if variable not in problem.manipulable:
-                raise ArgumentError(
-                    f"{problem.name}: a scope cannot set {variable!r}; choose from {list(problem.manipulable)}"
-                )
+                raise ArgumentError(f"a scope cannot set {variable!r}; choose from {list(problem.manipulable)}")
             if unknown := sorted(contexts.difference(self.names)):
-                raise ArgumentError(
-                    f"{problem.name}: {unknown} cannot be contexts of {variable}; choose from {list(self.names)}"
-                )
+                raise ArgumentError(f"{unknown} cannot be contexts of {variable}; choose from {list(self.names)}")
         # Raises for a cycle.
         scope_diagram(problem.scm.diagram, scope)
 

@@ -28,18 +28,12 @@ class Arms(ModeData):
     def check(self, problem: ProblemStatement) -> None:
         problem.require_settable(frozenset().union(*self.interventions))
         if len(self.interventions) > MAX_ARMS:
-            raise ArgumentError(
-                f"{problem.name}: at most {MAX_ARMS} arms can be played; given {len(self.interventions)}"
-            )
+            raise ArgumentError(f"at most {MAX_ARMS} arms can be played; given {len(self.interventions)}")
         for index, arm in enumerate(self.interventions):
             if not all(map(is_finite_number, arm.values())):
-                raise ArgumentError(
-                    f"{problem.name}: arm {index} must set variables to finite numbers; given {dict(arm)}"
-                )
+                raise ArgumentError(f"arm {index} must set variables to finite numbers; given {dict(arm)}")
         if len({frozenset(arm.items()) for arm in self.interventions}) < len(self.interventions):
-            raise ArgumentError(
-                f"{problem.name}: the arms must be different interventions; two of {len(self.interventions)} agree"
-            )
+            raise ArgumentError(f"the arms must be different interventions; two of {len(self.interventions)} agree")
 
     def transform(self, transform: Transform) -> Arms:
         return Arms(transform.shuffle([transform.values(arm) for arm in self.interventions], ARMS))

@@ -39,22 +39,22 @@ class Slices(ModeData):
         needed = [f"{name}_{index}" for index in range(self.count) for name in self.names]
         if set(needed) != set(problem.scm.nodes) or problem.scm.reward != f"{reward}_{self.count - 1}":
             raise ArgumentError(
-                f"{problem.name}: {self.count} slices of {list(self.names)} need the variables {needed}, the last of "
+                f"{self.count} slices of {list(self.names)} need the variables {needed}, the last of "
                 f"them the reward; the system has {list(problem.scm.nodes)}"
             )
         if set(self.history.nodes) != set(needed) or not 0 <= self.measured <= self.count:
             raise ArgumentError(
-                f"{problem.name}: the system behind the time series must have the variables {needed}, measured in 0 to "
+                f"the system behind the time series must have the variables {needed}, measured in 0 to "
                 f"{self.count} slices; given {list(self.history.nodes)}, measured in {self.measured}"
             )
         for name, domain in self.manipulable.items():
             if name not in self.names[:-1]:
-                raise ArgumentError(f"{problem.name}: {name!r} cannot be set; choose from {list(self.names[:-1])}")
-            require_interval(f"{problem.name}: the domain of {name!r}", domain)
+                raise ArgumentError(f"{name!r} cannot be set; choose from {list(self.names[:-1])}")
+            require_interval(f"the domain of {name!r}", domain)
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
-            raise ArgumentError(f"{problem.name}: no domain is given for the targets {sorted(missing)}")
+            raise ArgumentError(f"no domain is given for the targets {sorted(missing)}")
         if frozenset() not in self.targets:
-            raise ArgumentError(f"{problem.name}: the empty set must be among the targets of a slice")
+            raise ArgumentError("the empty set must be among the targets of a slice")
 
     def transform(self, transform: Transform) -> Slices | None:
         # A transform drawn for another mode has no names for the variables of a slice.

@@ -36,7 +36,7 @@ class SuperArms(ModeData):
         q = problem.scm.action_dim
         if not (len(self.exogenous) == q and self.size in range(1, q + 1)):
             raise ArgumentError(
-                f"{problem.name}: a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
+                f"a super arm must hold at least 1 and at most all of the {q} base arms, each with a "
                 f"signal; given the size {short_repr(self.size)} and {len(self.exogenous)} signals"
             )
 

@@ -31,20 +31,16 @@ class NodePurchases(ModeData):
         *others, _ = problem.scm.nodes
         for name, value in {"the reward": self.unfinished, **self.absent}.items():
             if not is_finite_number(value):
-                raise ArgumentError(
-                    f"{problem.name}: {name} needs a finite value in rounds without it; given {value!r}"
-                )
+                raise ArgumentError(f"{name} needs a finite value in rounds without it; given {value!r}")
         if unknown := [name for name in self.absent if name not in others]:
-            raise ArgumentError(f"{problem.name}: absent values are of the nodes {others}; given {short_repr(unknown)}")
+            raise ArgumentError(f"absent values are of the nodes {others}; given {short_repr(unknown)}")
         parts = [name for name in others if problem.scm.diagram.children(name)]
         for name, interval in self.ranges.items():
             if name not in parts:
-                raise ArgumentError(
-                    f"{problem.name}: {name!r} is no part; these are {parts}{did_you_mean(name, parts)}"
-                )
-            require_interval(f"{problem.name}: the values of the part {name!r}", interval)
+                raise ArgumentError(f"{name!r} is no part; these are {parts}{did_you_mean(name, parts)}")
+            require_interval(f"the values of the part {name!r}", interval)
         if self.ranges and (missing := [name for name in parts if name not in self.ranges]):
-            raise ArgumentError(f"{problem.name}: give ranges of all parts, or none; {missing} are missing")
+            raise ArgumentError(f"give ranges of all parts, or none; {missing} are missing")
 
     def transform(self, transform: Transform) -> NodePurchases:
         shown = {name: self.absent.get(name, 0.0) for name, unit in transform.units.items() if unit != transform.reward}
