@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
@@ -83,7 +83,7 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
         return problem
     rng = np.random.default_rng(whole_number("graph_seed", keywords.pop("graph_seed", 0), at_least=0))
     if graph == "wrong":
-        diagram = wrong_diagram(problem, rng, **(keywords or {"graph_missing": 1}))
+        diagram = wrong_diagram(problem, rng, keywords or {"graph_missing": 1})
         knowledge = GraphKnowledge(diagram.nodes, diagram)
     else:
         knowledge = GraphKnowledge(_node_order(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
@@ -138,7 +138,7 @@ def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> lis
         if not attempts_left[change]:
             continue
         try:
-            diagram = wrong_diagram(problem, rng, **{change: 1})
+            diagram = wrong_diagram(problem, rng, {change: 1})
         # Each such failure takes many tries, so few are allowed.
         except _NoSuchChangeError:
             attempts_left[change] -= 1
@@ -152,14 +152,7 @@ def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> lis
     )
 
 
-def wrong_diagram(
-    problem: Problem,
-    rng: np.random.Generator,
-    graph_missing: Change = 0,
-    graph_added: Change = 0,
-    graph_reversed: Change = 0,
-    graph_omitted: Change = 0,
-) -> CausalDiagram:
+def wrong_diagram(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Change]) -> CausalDiagram:
     """Return the problem's diagram with changes, its nodes in topological order; see :func:`with_knowledge`.
 
     Random changes are drawn again while they make a cycle or leave nothing to act on that affects the reward.
@@ -167,13 +160,12 @@ def wrong_diagram(
     Raises:
         ArgumentError: as :func:`with_knowledge`.
     """
-    changes = (graph_missing, graph_added, graph_reversed, graph_omitted)
-    if all(is_whole_number(change) and not change for change in changes):
+    if all(is_whole_number(change) and not change for change in changes.values()):
         raise ArgumentError(f"a wrong graph needs a change; give one of {', '.join(CHANGES)} above 0")
-    is_random = any(is_whole_number(change) and change for change in changes)
+    is_random = any(is_whole_number(change) and change for change in changes.values())
     reasons: dict[str, None] = {}
     for _ in range(_tries(problem) if is_random else 1):
-        diagram = _change(problem, rng, *changes)
+        diagram = _change(problem, rng, changes)
         if (reason := _find_flaw(problem, diagram)) is None:
             return _sort_nodes(problem, diagram)
         reasons[reason] = None
@@ -184,14 +176,7 @@ def _tries(problem: Problem) -> int:
     return max(MIN_TRIES, min(MAX_TRIES, MAX_PAIRS // len(problem.scm.diagram.nodes) ** 2))
 
 
-def _change(
-    problem: Problem,
-    rng: np.random.Generator,
-    missing: Change,
-    added: Change,
-    reversed_: Change,
-    omitted: Change,
-) -> CausalDiagram:
+def _change(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Change]) -> CausalDiagram:
     scm, reward = problem.scm, problem.scm.reward
     fixed = {
         *problem.manipulable,
@@ -202,15 +187,15 @@ def _change(
     if problem.data(SuperArms):
         fixed |= set(scm.nodes)
     free = [name for name in scm.nodes if name not in fixed]
-    removed = _pick(rng, omitted, free, "graph_omitted", "variables no action enters")
+    removed = _pick(rng, changes, "graph_omitted", free, "variables no action enters")
     diagram = scm.diagram.subgraph(set(scm.nodes) - set(removed)) if removed else scm.diagram
     edges = sorted(diagram.directed)
-    dropped = _pick(rng, missing, edges, "graph_missing", "edges")
+    dropped = _pick(rng, changes, "graph_missing", edges, "edges")
     reversible = [edge for edge in edges if edge[1] != reward and edge not in dropped]
-    flipped = _pick(rng, reversed_, reversible, "graph_reversed", "other edges that do not lead into the reward")
+    flipped = _pick(rng, changes, "graph_reversed", reversible, "other edges that do not lead into the reward")
     absent = _absent_edges(diagram.nodes, diagram.directed, reward)
-    addable = _draw_directions(rng, absent) if is_whole_number(added) else absent
-    new = _pick(rng, added, addable, "graph_added", "pairs to join")
+    addable = _draw_directions(rng, absent) if is_whole_number(changes.get("graph_added", 0)) else absent
+    new = _pick(rng, changes, "graph_added", addable, "pairs to join")
     directed = diagram.directed - set(dropped) - set(flipped) | {(b, a) for a, b in flipped} | set(new)
     return CausalDiagram(diagram.nodes, directed, diagram.bidirected, allow_cycles=True)
 
@@ -229,12 +214,15 @@ def _draw_directions(rng: np.random.Generator, edges: Sequence[Edge]) -> list[Ed
     return sorted(chosen.values())
 
 
-def _pick(rng: np.random.Generator, wanted: Change, known: Sequence[Any], keyword: str, items_name: str) -> list[Any]:
-    """Return ``wanted`` random items of ``known`` if it is a number, or the items that it lists.
+def _pick(
+    rng: np.random.Generator, changes: Mapping[str, Change], keyword: str, known: Sequence[Any], items_name: str
+) -> list[Any]:
+    """Return random items of ``known`` if the change is their number, or the items that it lists; none by default.
 
     Raises:
         ArgumentError: if there are too few items, or an item is unknown.
     """
+    wanted = changes.get(keyword, 0)
     if is_whole_number(wanted):
         count = whole_number(keyword, wanted, at_least=0)
         if count > len(known):
