@@ -404,17 +404,15 @@ class CausalDiagram:
     ) -> CausalDiagram:
         return CausalDiagram(nodes, directed, bidirected, allow_cycles=self.allow_cycles)
 
+    @property
+    def _content(self) -> tuple[object, ...]:
+        return frozenset(self.nodes), self.directed, self.bidirected
+
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CausalDiagram):
-            return NotImplemented
-        return (
-            set(self.nodes) == set(other.nodes)
-            and self.directed == other.directed
-            and self.bidirected == other.bidirected
-        )
+        return self._content == other._content if isinstance(other, CausalDiagram) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((frozenset(self.nodes), self.directed, self.bidirected))
+        return hash(self._content)
 
     def __repr__(self) -> str:
         arrows = [f"{a} -> {b}" for a, b in sorted(self.directed)]
