@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from operator import itemgetter
 from typing import Any
@@ -19,7 +20,7 @@ from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention, System
 from cbo_gym.scm.model import not_finite
-from cbo_gym.scm.system import Values
+from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Mode, Observation, StepInfo
 
 # Number of rounds drawn at once. A change would change every run, because the noise of a seed depends on it.
@@ -27,24 +28,29 @@ NOISE_BLOCK = 256
 
 
 class NoiseStream:
-    """The exogenous noise of successive rounds, drawn in blocks: a tuple of floats a round.
+    """The exogenous noise of successive rounds, drawn in blocks: a tuple a round, of floats or of arrays.
 
-    The draws depend only on the generator's state and the number of rounds, never on actions, so that all agents
+    The draws depend only on the generators' states and the number of rounds, never on actions, so that all agents
     with the same seed meet the same noise.
+
+    Args:
+        scm: the system.
+        rng: one generator, for floats; or those of n experiments, for arrays of shape ``(n,)``.
     """
 
-    def __init__(self, scm: System, rng: np.random.Generator) -> None:
+    def __init__(self, scm: System, rng: np.random.Generator | Sequence[np.random.Generator]) -> None:
         self._scm, self._rng = scm, rng
-        self._rounds: list[tuple[float, ...]] = []
+        self._rounds: list[Draws] = []
         self._next = 0
 
-    def draw(self) -> tuple[float, ...]:
+    def draw(self) -> Draws:
         """Return the noise of the next round."""
-        noise = self.peek()
+        if self._next == len(self._rounds):
+            self._refill()
         self._next += 1
-        return noise
+        return self._rounds[self._next - 1]
 
-    def peek(self) -> tuple[float, ...]:
+    def peek(self) -> Draws:
         """Return the noise that :meth:`draw` will return."""
         if self._next == len(self._rounds):
             self._refill()
@@ -55,11 +61,14 @@ class NoiseStream:
         self._next -= 1
 
     def _refill(self) -> None:
-        block = self._scm.draw_noise(self._rng, NOISE_BLOCK)
-        rows = zip(*[column.tolist() for column in block], strict=True)
+        if isinstance(self._rng, np.random.Generator):
+            columns: Any = [column.tolist() for column in self._scm.draw_noise(self._rng, NOISE_BLOCK)]
+        else:
+            draws = [self._scm.draw_noise(rng, NOISE_BLOCK) for rng in self._rng]
+            columns = [np.stack(experiments, axis=1) for experiments in zip(*draws, strict=True)]
         # Keep the last round, because it may be taken back.
         last = self._rounds[-1:]
-        self._rounds = [*last, *(rows if block else [()] * NOISE_BLOCK)]
+        self._rounds = [*last, *(zip(*columns, strict=True) if columns else [()] * NOISE_BLOCK)]
         self._next = len(last)
 
 
@@ -134,7 +143,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.values: dict[str, Any] = {}
         self._intervention: Intervention | None = None
         self._noise: NoiseStream | None = None
-        self._last_noise: tuple[float, ...] = ()
+        self._last_noise: Draws = ()
         self._memory = self._last_memory = self.dynamics.start()
 
     def reset(self, *, seed: int | None = None, options: StepInfo | None = None) -> tuple[Observation, StepInfo]:
@@ -235,7 +244,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return observation, reward, False, False, self._info(intervention, reward)
 
     def _outcome(
-        self, noise: tuple[float, ...], intervention: Intervention, stream: NoiseStream
+        self, noise: Draws, intervention: Intervention, stream: NoiseStream
     ) -> tuple[Values, Observation, Any]:
         values = self._play(noise, intervention)
         if self._several:

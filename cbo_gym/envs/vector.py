@@ -20,14 +20,14 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.reading import copy_action
 from cbo_gym.envs.objectives import finite_rewards, reward_space
 from cbo_gym.envs.rendering import render, require_render_mode
-from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv
+from cbo_gym.envs.scalar import NOISE_BLOCK, CausalBanditEnv, NoiseStream
 from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.errors import ArgumentError
 from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.base.dynamics import Memory
 from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
-from cbo_gym.scm import Intervention
+from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.model import not_finite
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
@@ -102,9 +102,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._values: Values = {}
         self._intervention: Intervention | None = None
         self._truncated = False
-        self._block: list[np.ndarray] = []
-        # Number of rounds whose noise has been drawn.
-        self._drawn = 0
+        self._noise = NoiseStream(self.scm, self._generators)
         self._last_noise: Draws = ()
         self._memory = self._last_memory = self.dynamics.start()
 
@@ -157,10 +155,14 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             observation, info = self.reset()
             return observation, self._no_reward(), false, false.copy(), info
         intervention, paid = self._decode(actions, self._memory)
-        noise = self._next_noise()
-        values, observation, reward = self._outcome(noise, intervention)
-        memory = self.dynamics.remember(self._memory, intervention, values)
-        observation = self._with_next(observation, memory, offset=1)
+        noise = self._noise.draw()
+        try:
+            values, observation, reward = self._outcome(noise, intervention)
+            memory = self.dynamics.remember(self._memory, intervention, values)
+            observation = self._with_next(observation, memory)
+        except BaseException:
+            self._noise.take_back()
+            raise
         self._last_memory, self._memory = self._memory, memory
         self._round += 1
         self._last_noise = noise
@@ -168,7 +170,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._intervention = intervention
-        info = self._info(self.dynamics.describe_batch(intervention)) | paid | self._by_name(values, intervention)
+        info = self._info(self.dynamics.describe_batch(intervention), **paid, **self._by_name(values, intervention))
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
@@ -187,7 +189,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         values, observation, reward = self._outcome(self._last_noise, intervention)
         memory = self.dynamics.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        info = self._info(self.dynamics.describe_batch(intervention)) | paid | self._by_name(values, intervention)
+        info = self._info(self.dynamics.describe_batch(intervention), **paid, **self._by_name(values, intervention))
         return self._with_next(observation, memory), reward, false, truncated, info
 
     def to_intervention(self, actions: Actions) -> Intervention:
@@ -210,19 +212,18 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         intervention = self.dynamics.situate(intervention, memory)
         paid: StepInfo = {}
         if self.dynamics.costs is not None:
-            cost = np.array(np.broadcast_to(self.dynamics.cost(intervention), self.num_envs), dtype=float)
-            paid = {"cost": cost, "_cost": np.ones(self.num_envs, dtype=bool)}
+            paid["cost"] = self._spread(self.dynamics.cost(intervention))
         return intervention, paid
 
     def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
-        """Return the entries of ``info`` for several objectives."""
+        """Return the entry of ``info`` for several objectives."""
         if not self._several:
             return {}
-        objectives: StepInfo = {}
-        for name, value in self.dynamics.objectives(values, intervention).items():
-            objectives[name] = np.array(np.broadcast_to(value, self.num_envs), dtype=float)
-            objectives[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
-        return {"objectives": objectives, "_objectives": np.ones(self.num_envs, dtype=bool)}
+        objectives = self.dynamics.objectives(values, intervention)
+        return {"objectives": self._masked({name: self._spread(value) for name, value in objectives.items()})}
+
+    def _spread(self, value: Floats) -> np.ndarray:
+        return np.array(np.broadcast_to(value, self.num_envs), dtype=float)
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
         values = self.dynamics.play(noise, intervention)
@@ -239,33 +240,23 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                 raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
         return values, self.dynamics.after(nodes, values), reward
 
-    def _with_next(self, observation: Observations, memory: Memory, offset: int = 0) -> Observations:
-        """Return the observation with the context of a future round and the memory before it."""
+    def _with_next(self, observation: Observations, memory: Memory) -> Observations:
+        """Return the observation with the context of the next round and the memory before it."""
         if self.dynamics.looks_ahead:
-            observation |= self.dynamics.before(self._next_noise(offset))
+            observation |= self.dynamics.before(self._noise.peek())
         for key, value in self.dynamics.observe_memory(memory).items():
             observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value
         return observation
 
-    def _next_noise(self, offset: int = 0) -> Draws:
-        """Return the noise of the next round, or of ``offset`` rounds after it."""
-        number = self._round + offset
-        if number == self._drawn:
-            draws = [self.scm.draw_noise(rng, NOISE_BLOCK) for rng in self._generators]
-            drawn = [np.stack(columns, axis=1) for columns in zip(*draws, strict=True)]
-            # Keep the noise of the last round: if it raised an error, it can be played again.
-            last = [column[-1:] for column in self._block]
-            self._block = [np.concatenate(pair) for pair in zip(last, drawn, strict=True)] if last else drawn
-            self._drawn += NOISE_BLOCK
-        return tuple(column[number - self._drawn] for column in self._block)
+    def _info(self, intervention: StepInfo, **more: Any) -> StepInfo:
+        return self._masked({"round": np.full(self.num_envs, self._round), "intervention": intervention, **more})
 
-    def _info(self, intervention: StepInfo) -> StepInfo:
-        return {
-            "round": np.full(self.num_envs, self._round),
-            "_round": np.ones(self.num_envs, dtype=bool),
-            "intervention": intervention,
-            "_intervention": np.ones(self.num_envs, dtype=bool),
-        }
+    def _masked(self, entries: StepInfo) -> StepInfo:
+        """Return the entries, each with a mask of the sub-environments that have it, which are all."""
+        masked: StepInfo = {}
+        for name, entry in entries.items():
+            masked |= {name: entry, f"_{name}": np.ones(self.num_envs, dtype=bool)}
+        return masked
 
     def render(self) -> tuple[str | np.ndarray, ...] | None:
         """Render a frame for each sub-environment."""
