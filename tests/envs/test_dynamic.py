@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym.envs import CausalBanditEnv
+from cbo_gym.envs import CausalBanditEnv, CausalBanditVectorEnv
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.envs.tasks import make_task
 from cbo_gym.errors import ArgumentError
@@ -70,6 +70,25 @@ def test_after_the_last_slice_nothing_is_implemented_any_more() -> None:
     single = reset(small(trials=1, slices=1))
     assert single.scm.nodes == ("X_0", "Z_0", "Y_0")
     assert single.step(do_z(single, -3.0))[1] == pytest.approx(np.exp(3.0 / 20.0) - np.cos(3.0))
+
+
+def test_the_vector_environment_is_the_scalar_one_in_every_slice() -> None:
+    made = {**gym.spec(STAT).kwargs, "trials": 2, "trial_noise": 1.0}
+    together, alone = CausalBanditVectorEnv(3, **made), [CausalBanditEnv(**made) for _ in range(3)]
+    together.reset(seed=7)
+    together.action_space.seed(1)
+    for index, env in enumerate(alone):
+        env.reset(seed=7 + index)
+    for _ in range(2 * together.dynamics.slices.count + 2):
+        actions = together.action_space.sample()
+        seen, rewards, *_, info = together.step(actions)
+        steps = [env.step({key: part[i] for key, part in actions.items()}) for i, env in enumerate(alone)]
+        for key in seen:
+            np.testing.assert_array_equal(seen[key], [step[0][key] for step in steps])
+        assert rewards.tolist() == [step[1] for step in steps]
+        for i, step in enumerate(steps):
+            names = {name[1:] for name, value in info["intervention"].items() if name[0] == "_" and value[i]}
+            assert names == set(step[4]["intervention"])
 
 
 def test_a_counterfactual_is_of_the_same_past() -> None:

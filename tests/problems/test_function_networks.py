@@ -91,6 +91,13 @@ def test_every_node_equals_its_formula(problem: Problem, by_hand: Callable[[list
     nodes_follow(problem, np.random.default_rng(1).random((100, problem.scm.action_dim)), by_hand)
 
 
+@pytest.mark.parametrize("build", [dropwave, alpine2, rosenbrock])
+def test_every_node_has_noise_of_the_stated_size(build: Callable[..., Problem]) -> None:
+    problem = build(noise_std=0.7)
+    assert [v.name for v in problem.scm.noisy] == list(problem.scm.nodes)
+    assert {(v.noise.mean, v.noise.std) for v in problem.scm.noisy} == {(0.0, 0.7)}
+
+
 @pytest.mark.parametrize(
     ("problem", "best"),
     [
