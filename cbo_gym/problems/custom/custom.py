@@ -105,14 +105,10 @@ def custom_problem(
     for argument, string in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(string, str):
             raise ArgumentError(f"{argument} must be a string; given {short_repr(string)}")
-    _require_known("reward", [reward], mechanisms)
-    for argument, names in (
-        ("noise", noise),
-        ("latent", hidden),
-        ("contexts", context_names),
-        ("manipulable", manipulable),
-    ):
-        _require_known(argument, names, mechanisms)
+    named = {"noise": noise, "latent": hidden, "contexts": context_names, "manipulable": manipulable}
+    for argument, names in {"reward": [reward], **named}.items():
+        if unknown := sorted(map(str, set(names) - set(mechanisms))):
+            raise ArgumentError(f"{argument} names {unknown}; the variables are {list(mechanisms)}")
     if clash := sorted(set(mechanisms) & set(actions)):
         raise ArgumentError(f"{clash} are both variables and soft parameters; rename one of them")
     if OWN_NOISE in (spelled := spelling([*mechanisms, *actions])):
@@ -122,8 +118,8 @@ def custom_problem(
         for variable, function in mechanisms.items()
     }
     effects = _effects(reward, arguments_of)
-    for argument, names in (("contexts", context_names), ("manipulable", manipulable)):
-        if late := [name for name in names if name in effects]:
+    for argument in ("contexts", "manipulable"):
+        if late := [name for name in named[argument] if name in effects]:
             raise ArgumentError(f"{argument} names {late}, effects of the reward {reward}, which cannot change it; "
                                 f"leave {'it' if len(late) == 1 else 'them'} out")  # fmt: skip
     kept = [name for name in mechanisms if name not in effects]
@@ -156,8 +152,9 @@ def custom_problem(
         targets=may_be_set,
         limits=tuple(limit_strings),
         modes=[
-            *([Arms(arm_list)] if (arm_list := _arms(arms)) else []),
-            *([data] if (data := _contexts(scm, context_names, scopes, noise_given, may_be_set)) else []),
+            data
+            for data in (_arms(arms), _contexts(scm, context_names, scopes, noise_given, may_be_set))
+            if data is not None
         ],
     )
 
@@ -199,29 +196,20 @@ def _targets(targets: Iterable[Iterable[str]]) -> list[frozenset[str]]:
     return [frozenset(_names("every set of targets", target)) for target in targets]
 
 
-def _arms(arms: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
+def _arms(arms: Iterable[Mapping[str, float]]) -> Arms | None:
     if not isinstance(arms, Iterable) or isinstance(arms, str | Mapping):
         raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {short_repr(arms)}")
-    return [_mapping("every arm", arm) for arm in arms]
-
-
-def _require_known(argument: str, names: Iterable[str], mechanisms: Mapping[str, object]) -> None:
-    if unknown := sorted(map(str, set(names) - set(mechanisms))):
-        raise ArgumentError(f"{argument} names {unknown}; the variables are {list(mechanisms)}")
+    interventions = [_mapping("every arm", arm) for arm in arms]
+    return Arms(interventions) if interventions else None
 
 
 def _require_equal(stated: CausalDiagram, derived: CausalDiagram) -> None:
     problems = []
-    if set(stated.nodes) != set(derived.nodes):
-        problems.append(f"variables {sorted(set(stated.nodes) ^ set(derived.nodes))} are in one of them only")
-    for items, declared, real in (
-        ("edges", {f"{a} -> {b}" for a, b in stated.directed}, {f"{a} -> {b}" for a, b in derived.directed}),
-        (
-            "confounded pairs",
-            {" <-> ".join(sorted(pair)) for pair in stated.bidirected},
-            {" <-> ".join(sorted(pair)) for pair in derived.bidirected},
-        ),
-    ):
+    if different := set(stated.nodes) ^ set(derived.nodes):
+        problems.append(f"variables {sorted(different)} are in one of them only")
+    edges = [{" -> ".join(edge) for edge in diagram.directed} for diagram in (stated, derived)]
+    pairs = [{" <-> ".join(sorted(pair)) for pair in diagram.bidirected} for diagram in (stated, derived)]
+    for items, (declared, real) in (("edges", edges), ("confounded pairs", pairs)):
         if declared != real:
             problems.append(f"{items} only in the diagram {sorted(declared - real)}, only in the mechanisms "
                             f"{sorted(real - declared)}")  # fmt: skip

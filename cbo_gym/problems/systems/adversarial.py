@@ -19,7 +19,7 @@ from cbo_gym.problems.base import Problem
 from cbo_gym.problems.modes.adversarial import Adversary
 from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.problems.systems.function_networks import ackley_means, valley
-from cbo_gym.scm import Intervention, StructuralCausalModel, Uniform, Variable, Zero, own_noise
+from cbo_gym.scm import Intervention, StructuralCausalModel, Uniform, Variable, own_noise
 
 CITATION = (
     "Sussex, Sessa, Makarova & Krause (2024), Adversarial causal Bayesian optimization, sec. 5 and appendix; "
@@ -128,12 +128,12 @@ def _game(
     """Return the problem with its reward, the last variable, scaled to [0, 1], and with luck for the adversary."""
     names = [f"x{i}" for i in range(len(actions))] + [f"z{i}" for i in range(len(moves))]
     domains = [*actions, *moves]
-    low, high = _range(StructuralCausalModel(read_equations(equations, Zero(), actions=names), "Y"), domains)
+    low, high = _range(StructuralCausalModel(read_equations(equations, 0.0, actions=names), "Y"), domains)
     scaled = {**equations, "Y": f"({equations['Y']} - {low}) / {high - low}"}
     luck = Variable(LUCK, own_noise, noise=Uniform(0.0, 1.0), observed=False)
     return Problem(
         name=name,
-        scm=StructuralCausalModel([*read_equations(scaled, Zero(), actions=names), luck], "Y"),
+        scm=StructuralCausalModel([*read_equations(scaled, 0.0, actions=names), luck], "Y"),
         description=description,
         citation=CITATION,
         action_domains=domains,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cbo_gym.actions import Interval
-from cbo_gym.problems.base import Problem, minimal_targets
+from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets
 from cbo_gym.scm import Distribution, StructuralCausalModel, System, Variable, Zero, own_noise
 from cbo_gym.scm.formula import Formula
 
@@ -16,7 +16,7 @@ OWN_NOISE = "u"
 
 def read_equations(
     equations: Mapping[str, str],
-    noise: Distribution | Mapping[str, Distribution],
+    noise: Distribution | float | Mapping[str, Distribution | float],
     *,
     actions: Sequence[str] = (),
     latent: str = "",
@@ -25,7 +25,7 @@ def read_equations(
 
     Args:
         equations: variable -> its equation in other variables, actions and ``u``, its own noise.
-        noise: distribution of every ``u``, or distributions by variable.
+        noise: distribution of every ``u``, or the standard deviation of normal noise with mean 0; or these by variable.
         actions: names of the soft parameters in the equations.
         latent: names of the latent variables, separated by blanks.
     """
@@ -36,7 +36,8 @@ def read_equations(
         indices = tuple(index for index, action in enumerate(actions) if action in words)
         arguments = (*parents, *(actions[index] for index in indices), OWN_NOISE)
         mechanism = own_noise if expression == OWN_NOISE else Formula(arguments, expression)
-        distribution = noise.get(name, Zero()) if isinstance(noise, Mapping) else noise
+        own = noise.get(name, 0.0) if isinstance(noise, Mapping) else noise
+        distribution = own if isinstance(own, Distribution) else gaussian_noise(own)
         variables.append(
             Variable(
                 name,

@@ -15,9 +15,9 @@ import numpy as np
 
 from cbo_gym._util.arguments import require_truth_value
 from cbo_gym.actions import Interval
-from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.problems.base import Problem
 from cbo_gym.problems.systems.building import OWN_NOISE, hard_problem, read_equations
-from cbo_gym.scm import Distribution, StructuralCausalModel, Uniform
+from cbo_gym.scm import StructuralCausalModel, Uniform
 
 PAPER = (
     "Gamella, Peters & Bühlmann (2025), Causal chambers as a real-world physical testbed for AI methodology, App. IV"
@@ -49,7 +49,7 @@ def _chamber(
     name: str,
     actuators: Mapping[str, Interval],
     equations: Mapping[str, str],
-    noise: Mapping[str, Distribution],
+    noise: Mapping[str, float],
     description: str,
     hard: bool,
 ) -> Problem:
@@ -93,13 +93,13 @@ def wind_tunnel(hard: bool = False) -> Problem:
         "Y": "0.001 * (rpm_in + rpm_out) - 50.0 * (current_in + current_out - 0.332)"
         " - ((pressure_downwind - 5.0) / 2.0)**2",
     }
-    stds = {"rpm_in": 10.0, "rpm_out": 10.0, "current_in": 0.001, "current_out": 0.001, "pressure_downwind": 0.2}
+    noise = {"rpm_in": 10.0, "rpm_out": 10.0, "current_in": 0.001, "current_out": 0.001, "pressure_downwind": 0.2}
     return _chamber(
         "WindTunnel",
         # A load below the least one would act like the least load, and a load of 0 would stop the fan.
         {"load_in": (MIN_LOAD, 1.0), "load_out": (MIN_LOAD, 1.0), "hatch": (0.0, 45.0)},
         equations,
-        {name: gaussian_noise(std) for name, std in stds.items()},
+        noise,
         "Loads of an intake and an exhaust fan and a hatch in degrees; the reward wants 5 Pa of overpressure, air and "
         "little current.",
         hard,
@@ -130,7 +130,7 @@ def light_tunnel(hard: bool = False) -> Problem:
     equations["Y"] = (
         "-((vis_2 - 1500.0) / 300.0)**2 - ((vis_3 - 300.0) / 100.0)**2 - 0.0005 * ir_2 - 0.02 * (current - 58.0)"
     )
-    noise = {name: gaussian_noise(75.0) for name in equations if name != "Y"} | {"current": gaussian_noise(1.0)}
+    noise = {name: 75.0 for name in equations if name != "Y"} | {"current": 1.0}
     return _chamber(
         "LightTunnel",
         dict.fromkeys(COLOURS, (0.0, 255.0)) | dict.fromkeys(("pol_1", "pol_2"), (-90.0, 90.0)),

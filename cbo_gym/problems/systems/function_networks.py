@@ -11,10 +11,9 @@ import math
 from itertools import pairwise
 
 from cbo_gym._util.arguments import require_truth_value, whole_number
-from cbo_gym.problems.base import Problem, gaussian_noise
+from cbo_gym.problems.base import Problem
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.building import hard_problem, read_equations
-from cbo_gym.scm import Zero
 
 CITATION = (
     "Sussex, Makarova & Krause (2023), Model-based causal Bayesian optimization, sec. 5 and A.4; "
@@ -43,7 +42,6 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
         noise_free_parent: whether the reward takes the radius without noise, as in the published code. The radius'
             noise then is a latent common cause of the observed radius and the reward.
     """
-    noise = gaussian_noise(noise_std)
     require_truth_value("noise_free_parent", noise_free_parent)
     if noise_free_parent:
         clean = "(1.0 + cos(12.0 * (radius := X0 - U0))) / (2.0 + 0.5 * radius * radius) + u"
@@ -52,7 +50,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
         equations = {"X0": f"{DISTANCE} + u", "Y": RIPPLE}
     return hard_problem(
         "Dropwave",
-        read_equations(equations, noise, actions="xy", latent="U0"),
+        read_equations(equations, noise_std, actions="xy", latent="U0"),
         {"X0": (0.0, 5.12 * math.sqrt(2.0))},
         "Distance from the centre of a square, then a rippled bell of it.",
         CITATION,
@@ -68,14 +66,13 @@ def alpine2(noise_std: float = 0.0) -> Problem:
     Args:
         noise_std: standard deviation of the noise on each node (1 in the paper's noisy version).
     """
-    noise = gaussian_noise(noise_std)
     high, low = (x**0.5 * math.sin(x) for x in (ALPINE2_PEAK, ALPINE2_TROUGH))
     equations = {"X0": f"u - {FACTOR.format('a0')}"}
     for i, (previous, name) in enumerate(pairwise(ALPINE2_NODES), start=1):
         equations[name] = f"{FACTOR.format(f'a{i}')} * {previous} + u"
     return hard_problem(
         "Alpine2",
-        read_equations(equations, noise, actions=[f"a{i}" for i in range(6)]),
+        read_equations(equations, noise_std, actions=[f"a{i}" for i in range(6)]),
         {f"X{i}": (-(high ** (i + 1)), -low * high**i) for i in range(5)},
         "A chain of products sqrt(x) sin(x) with many local optima.",
         CITATION,
@@ -101,14 +98,13 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
         dim: number of actions, 2 to 50 (5 in the paper; Huang et al. 2026 have 3 and 7 as well).
     """
     dim = whole_number("dim", dim, at_least=2, at_most=MAX_ACTIONS)
-    noise = gaussian_noise(noise_std)
     names = [*(f"X{i}" for i in range(dim - 2)), "Y"]
     equations = {names[0]: f"{valley('a0', 'a1')} + u"}
     for i, (previous, name) in enumerate(pairwise(names), start=1):
         equations[name] = f"{valley(f'a{i}', f'a{i + 1}')} + {previous} + u"
     return hard_problem(
         "Rosenbrock",
-        read_equations(equations, noise, actions=[f"a{i}" for i in range(dim)]),
+        read_equations(equations, noise_std, actions=[f"a{i}" for i in range(dim)]),
         {name: (-3609.0 * i, 0.0) for i, name in enumerate(names[:-1], start=1)},
         "The negated Rosenbrock valley, summed along a chain.",
         CITATION,
@@ -136,7 +132,7 @@ def ackley(known_composition: bool = False) -> Problem:
     reward = f"20.0 * (exp(-0.2 * sqrt(X0)) - 1.0) + (exp(X1) - {math.e})"
     return hard_problem(
         "Ackley",
-        read_equations({**ackley_means(*names), "Y": reward}, Zero(), actions=names),
+        read_equations({**ackley_means(*names), "Y": reward}, 0.0, actions=names),
         {"X0": (0.0, 4.0), "X1": (-1.0, 1.0)},
         "The negated Ackley function through its mean square and its mean cosine.",
         CITATION,

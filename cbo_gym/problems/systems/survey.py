@@ -186,7 +186,7 @@ def epidemiology() -> Problem:
 
 def _linear_variables(rows: Mapping[str, tuple[str, float | Distribution]]) -> list[Variable]:
     """Return variables from their equations and noise: a distribution, or the standard deviation of a normal one."""
-    noise = {name: Normal(0.0, scale) if isinstance(scale, float) else scale for name, (_, scale) in rows.items()}
+    noise = {name: scale for name, (_, scale) in rows.items()}
     return read_equations({name: equation for name, (equation, _) in rows.items()}, noise)
 
 
