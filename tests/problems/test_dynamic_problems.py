@@ -52,10 +52,6 @@ def nonstat(t, e, now, before):
 SIMULATED = {"Stat": stat, "Miss": stat, "Noisy": stat, "Ind": ind, "Multiv": multiv, "NonStat": nonstat}
 
 
-def own_kwargs(entry, **more):
-    return {key: value for key, value in entry.kwargs.items() if key != "trials"} | more
-
-
 @pytest.mark.parametrize("name", SIMULATED)
 def test_mechanisms_are_those_of_the_paper(name: str) -> None:
     """With the signs of what is minimised there, and of its noise, turned round."""
@@ -120,16 +116,3 @@ def test_in_the_economy_taxes_slow_the_growth_to_come() -> None:
         env.step({"target": 0, "values": np.full(2, 0.5)})
         growth.append(env.values["G_1"])
     assert growth[0] - growth[1] == pytest.approx(0.1 * 30.0)
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-def test_trials_are_finite_everywhere(entry) -> None:
-    for trial_noise in (0.0, 1.0):
-        problem = build_problem(entry.problem, **own_kwargs(entry, trial_noise=trial_noise))
-        rng = np.random.default_rng(1)
-        done = {}
-        for t in range(problem.data(Slices).count):
-            for name, (low, high) in problem.data(Slices).manipulable.items():
-                done[f"{name}_{t}"] = (rng.random(500) < 0.5, rng.choice([low, high, 0.0], 500))
-        values = problem.scm.propagate(problem.scm.draw_noise(rng, 500), Intervention((), done))
-        assert all(np.isfinite(column).all() for column in values.values())

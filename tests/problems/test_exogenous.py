@@ -12,10 +12,9 @@ from scipy import integrate, optimize, stats
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
+from cbo_gym.problems.base import mixture_noise
 from tests.support.problems import monte_carlo_agrees, nodes_follow
 
-TWO = [[0.5, -0.5, 0.05], [0.5, 0.5, 0.1]]
-THREE = [[1, -0.5, 0.05], [1, 0.0, 0.1], [1, 0.5, 0.05]]
 Values = dict[str, float]
 
 
@@ -76,32 +75,12 @@ def test_every_node_equals_its_formula(
     nodes_follow(problem, actions, by_hand)
 
 
-def mixture_cdf(components: list[list[float]], sigma: float, scale: float) -> Callable[[np.ndarray], np.ndarray]:
-    total = sum(weight for weight, _, _ in components)
-
-    def cdf(x: np.ndarray) -> np.ndarray:
-        parts = [w / total * stats.norm.cdf(x / scale, m, math.sqrt(c) * sigma) for w, m, c in components]
-        return np.sum(parts, axis=0)
-
-    return cdf
-
-
-@pytest.mark.parametrize(
-    ("env_id", "node", "components", "sigma", "scale"),
-    [
-        ("CBO/Dropwave-GMM-v0", "X0", [[0.5, -0.2, 1.4], [0.5, 0.4, 1.0]], 0.3, 3.0),
-        ("CBO/Dropwave-GMM3-v0", "Y", [[1, -0.1, 0.32], [1, -0.025, 0.32], [1, 0.05, 0.32]], 0.1, 1.0),
-        *((f"CBO/Alpine2-{kind}-v0", "X3", TWO, s, 1.0) for kind, s in (("DGM", 0.2), ("NonDGM", 0.1))),
-        *((f"CBO/Alpine2-{kind}3-v0", "Y", THREE, s, 1.0) for kind, s in (("DGM", 0.4), ("NonDGM", 0.1))),
-    ],
-)
-def test_the_noise_is_the_papers_mixture(
-    env_id: str, node: str, components: list[list[float]], sigma: float, scale: float
-) -> None:
-    changed = {} if scale == 1.0 else {"noise_scale": scale, "noise_std": sigma}
-    noise = {v.name: v.noise for v in problem_of(env_id, **changed).scm.noisy}[node]
-    draws = noise.sample(np.random.default_rng(3), 20_000)
-    assert stats.kstest(draws, mixture_cdf(components, sigma, scale)).pvalue > 1e-3
+def test_mixtures_are_in_the_papers_notation() -> None:
+    """Components are ``(weight, mean, c)``, with variance c sigma^2; draws are multiplied by lambda."""
+    noise = mixture_noise([[1, -0.5, 0.05], [3, 0.5, 0.1]], noise_std=0.2, noise_scale=3.0)
+    assert noise.weights == pytest.approx((0.25, 0.75))
+    assert noise.means == pytest.approx((-1.5, 1.5))
+    assert noise.stds == pytest.approx((0.6 * math.sqrt(0.05), 0.6 * math.sqrt(0.1)))
 
 
 SETTINGS = [

@@ -1,7 +1,5 @@
 """GPBandits against a Gaussian process posterior written out again, and a brute-force maximum."""
 
-import pickle
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -61,16 +59,6 @@ def test_the_maximum_by_brute_force(build, points, values, lengthscale, noise_va
     assert problem.optimal_action[0] == pytest.approx(grid[heights.argmax()], abs=1e-5)
     for suffix in ("", "-S1"):
         assert oracle_of(gym.make(f"CBO/{problem.name}{suffix}-v0")).optimum.value == pytest.approx(best)
-
-
-def test_the_mechanism_takes_scalars_and_arrays() -> None:
-    mechanism = gp_bandit_2().scm.variables[0].mechanism
-    actions = np.random.default_rng(0).random((3, 4, 5))
-    values = mechanism(actions, np.ones(5))
-    assert values.shape == (3, 4, 5)
-    assert mechanism(float(actions[1, 2, 3]), 1.0) == pytest.approx(values[1, 2, 3], rel=1e-12)
-    again = pickle.loads(pickle.dumps(mechanism))
-    np.testing.assert_array_equal(again(actions, 0.0), mechanism(actions, 0.0))
 
 
 def test_the_optima_of_the_published_program() -> None:

@@ -2,7 +2,6 @@
 
 import pickle
 
-import numpy as np
 import pytest
 
 from cbo_gym.envs.registry import entries
@@ -30,12 +29,6 @@ def test_every_registered_problem_builds_with_its_parameters_and_pickles(entry) 
     if problem.optimal_action is not None:
         assert len(problem.optimal_action) == problem.scm.action_dim
         assert all(0 <= a <= 1 for a in problem.optimal_action)
-
-
-def test_to_native_maps_the_corners_to_the_domains() -> None:
-    problem = alpine2()
-    np.testing.assert_array_equal(problem.to_native([0, 1, 0.5, 0, 1, 0.25]), [0, 10, 5, 0, 10, 2.5])
-    assert problem.to_native(np.zeros((4, 3, 6))).shape == (4, 3, 6)
 
 
 def test_a_builder_is_found_by_its_path_and_gets_its_parameters() -> None:
