@@ -17,7 +17,8 @@ from cbo_gym.cli.comparisons import print_board
 from cbo_gym.cli.output import console
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.report import page as report
-from cbo_gym.evaluation.report.markdown import escape, escape_latex, latex
+from cbo_gym.evaluation.report.contents import report_of
+from cbo_gym.evaluation.report.markdown import escape, escape_latex, latex, markdown
 from cbo_gym.evaluation.report.tables import table_of
 from tests.support.runs import choosing_run, made_up_run
 
@@ -30,8 +31,8 @@ AWKWARD = (
 )
 
 
-def curves_of(page):
-    return [json.loads(zlib.decompress(b64decode(string))) for string in re.findall(r'data-curves="([^"]+)"', page)]
+def unpacked(packed):
+    return json.loads(zlib.decompress(b64decode(packed)))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_the_page_is_escaped_and_needs_nothing_else(awkward):
     assert page.count('role="img" aria-label="') == 2 + 2 * 3
     assert "Nemenyi" in page
     assert "This sweep is not complete: 76 of 90 runs have ended" in page
-    assert len(curves_of(page)) == 1 + 3
+    assert len([unpacked(packed) for packed in re.findall(r'data-curves="([^"]+)"', page)]) == 1 + 3
 
 
 def test_awkward_labels_survive_in_every_format(awkward):
@@ -109,20 +110,20 @@ def test_latex_and_markdown_show_labels_letter_by_letter_and_long_tables_break_o
     assert "longtable}{" not in latex([("Scores", short)])
 
 
-def test_the_best_values_are_bold_and_missing_seeds_are_shown(tmp_path):
+def test_the_best_values_are_bold_and_missing_seeds_are_shown():
     runs = [made_up_run(agent, seed, [score]) for agent, score in (("A", 0.9), ("B", -0.1)) for seed in range(6)]
-    board = leaderboard([*runs[:-1], *(replace(run, env="CBO/ToyGraph-v0") for run in runs)])
-    report.write_report(board, tmp_path, formats=())
-    assert r"CBO/Dropwave-v0, T=1 & \textbf{0.9} & $-$0.1 (5) \\" in (tmp_path / "per_env.tex").read_text()
-    assert "| CBO/Dropwave-v0, T=1 | **0.9** | -0.1 (5) |" in (tmp_path / "per_env.md").read_text()
-    overall = (tmp_path / "overall.md").read_text()
+    papers = report_of(leaderboard([*runs[:-1], *(replace(run, env="CBO/ToyGraph-v0") for run in runs)])).papers
+    assert r"CBO/Dropwave-v0, T=1 & \textbf{0.9} & $-$0.1 (5) \\" in latex(papers["per_env"])
+    assert "| CBO/Dropwave-v0, T=1 | **0.9** | -0.1 (5) |" in markdown(papers["per_env"])
+    overall = markdown(papers["overall"])
     assert "| A | 2 of 2 | 6 | **0.900** |" in overall
     assert "| B | 2 of 2 | 5-6 of 6 | -0.100 |" in overall
 
 
-def test_charts_hold_the_numbers_of_the_figures(tmp_path):
+def test_charts_hold_the_numbers_of_the_figures():
     runs = [choosing_run("A", seed, [0, 1, 1]) for seed in range(2)] + [choosing_run("Random", 0, [2, 2, 2])]
-    profiles, regret, choices = curves_of(report.write_report(leaderboard(runs), tmp_path, formats=()).read_text())
+    figures = [figure for figure in report_of(leaderboard(runs)).figures if figure.curves]
+    profiles, regret, choices = (unpacked(report.chart(figure.curves)["packed"]) for figure in figures)
     assert [entry["name"] for entry in regret["legend"]] == ["A", "Random"]
     average, simple = regret["panels"]
     assert average["lines"][0]["mean"] == [0.5] * 3
@@ -131,7 +132,6 @@ def test_charts_hold_the_numbers_of_the_figures(tmp_path):
     assert [panel["title"] for panel in choices["panels"]] == ["A", "Random"]
     assert choices["panels"][0]["lines"][0]["mean"] == [0, 0.5, 0.6667]
     assert len(profiles["x"]) == 101
-    assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.slow
