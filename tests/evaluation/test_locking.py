@@ -20,7 +20,13 @@ SPAWN = multiprocessing.get_context("spawn")
 PROCESSES, RACES, RUNS = 8, 50, 10
 
 
-HOLD = "import filelock, sys, time; filelock.FileLock(sys.argv[1]).acquire(); print(flush=True); time.sleep(600)"
+HOLD = """
+import filelock, sys, time
+lock = filelock.FileLock(sys.argv[1])
+lock.acquire()
+print(flush=True)
+time.sleep(60)
+"""
 
 
 def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(tmp_path, monkeypatch):
@@ -28,15 +34,17 @@ def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(t
         monkeypatch.setattr(f"cbo_gym.evaluation.runs.locking.{name}", seconds)
     save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1, "soft", "failed"))
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / LOCK], stdout=subprocess.PIPE) as holder:
-        holder.stdout.readline()
-        assert run_files(tmp_path) == [tmp_path / "run.parquet"]
-        with (
-            pytest.warns(WaitingWarning, match=rf"waiting for .* {tmp_path}, for at most 0\.3 seconds"),
-            pytest.raises(OperationError, match=r"has been writing to .* for 0\.3 seconds; .* end it if it hangs"),
-            lock_folder(tmp_path),
-        ):
-            pytest.fail("two have the lock")
-        holder.kill()
+        try:
+            holder.stdout.readline()
+            assert run_files(tmp_path) == [tmp_path / "run.parquet"]
+            with (
+                pytest.warns(WaitingWarning, match=rf"waiting for .* {tmp_path}, for at most 0\.3 seconds"),
+                pytest.raises(OperationError, match=r"has been writing to .* for 0\.3 seconds; .* end it if it hangs"),
+                lock_folder(tmp_path),
+            ):
+                pytest.fail("two have the lock")
+        finally:
+            holder.kill()
     assert (tmp_path / LOCK).exists()
     with lock_folder(tmp_path), lock_folder(tmp_path):
         assert (tmp_path / LOCK).exists()
