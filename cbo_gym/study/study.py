@@ -255,27 +255,26 @@ class Study:
         size = 1 if count is None else whole_number("count", count, at_least=1)
         self.units.context(context)
         steering = self._read_steering(fixed, shared)
+
+        def suggestion(state: State) -> Any:
+            with name_agent_in_errors(self.description.agent):
+                self._suggester.catch_up(state.events)
+                actions = self._suggester.suggest(size, context, **steering)
+            reasons, first = self._suggester.reasons(actions), max(state.trials.entries, default=0) + 1
+            suggestions = [
+                {"number": number, "action": self.units.flat(action), "why": why}
+                for number, (action, why) in enumerate(zip(actions, reasons, strict=True), start=first)
+            ]
+            payload = {"trials": suggestions, "context": None if context is None else dict(context), **steering}
+            return [("asked", payload)]
+
         with one_at_a_time():
-            for _ in range(TRIES):
-                with name_agent_in_errors(self.description.agent):
-                    state = self._catch_up()
-                    actions = self._suggester.suggest(size, context, **steering)
-                first = max(state.trials.entries, default=0) + 1
-                suggestions = [
-                    {"number": number, "action": self.units.flat(action), "why": why}
-                    for number, (action, why) in enumerate(
-                        zip(actions, self._suggester.reasons(actions), strict=True), start=first
-                    )
-                ]
-                payload = {"trials": suggestions, "context": None if context is None else dict(context), **steering}
-                if written := self._history.append(state, [("asked", payload)]):
-                    self._suggester.confirm(written.events[len(state.events)])
-                    self._suggester.keep()
-                    trials = [self._trial(written.trials, number) for number in range(first, first + size)]
-                    break
-            else:
-                raise self._busy_error()
-        self._warn_of_diagram(written.trials)
+            state = self._append(suggestion)
+            asked = state.events[-1]
+            self._suggester.confirm(asked)
+            self._suggester.keep()
+            trials = [self._trial(state.trials, suggested["number"]) for suggested in asked.payload["trials"]]
+        self._warn_of_diagram(state.trials)
         return trials[0] if count is None else trials
 
     def _read_steering(self, fixed: Mapping[str, Any] | None, shared: Iterable[str]) -> dict[str, Any]:
@@ -313,12 +312,13 @@ class Study:
         action = self.units.flat(self.units.action(do))
         payload = {"context": None if context is None else dict(context)}
 
-        def registration(trials: Trials) -> Any:
-            number = max(trials.entries, default=0) + 1
-            why = instructions(self.units, self.units.read(action), trials.entries.values()) + OWN_CHOICE
+        def registration(state: State) -> Any:
+            entries = state.trials.entries
+            number = max(entries, default=0) + 1
+            why = instructions(self.units, self.units.read(action), entries.values()) + OWN_CHOICE
             return [("registered", payload | {"trials": [{"number": number, "action": action, "why": why}]})]
 
-        trials = self._append(registration)
+        trials = self._append(registration).trials
         return self._trial(trials, max(trials.entries))
 
     def tell(
@@ -352,8 +352,8 @@ class Study:
         if not require_truth_value("final", final) and did is None and not any_measured(read.values):
             raise ArgumentError(f"give a value for trial {number}, as in tell({number}, {{...}}, final=False)")
 
-        def outcome(trials: Trials) -> Any:
-            entry = _require(trials, number, "pending", "partial")
+        def outcome(state: State) -> Any:
+            entry = _require(state.trials, number, "pending", "partial")
             action, done = self._done(entry, did, entry.action)
             merged = _merge(entry, read)
             if not final:
@@ -379,8 +379,8 @@ class Study:
         """
         number, read = _number(trial), self.units.measured(values, std)
 
-        def outcome(trials: Trials) -> Any:
-            entry = _require(trials, number, "measured", "partial", "closed")
+        def outcome(state: State) -> Any:
+            entry = _require(state.trials, number, "measured", "partial", "closed")
             action, done = self._done(entry, did, entry.flat)
             payload = {"trial": number, **read.fields(), "done": done}
             if entry.status == "partial":
@@ -402,8 +402,8 @@ class Study:
         number = _number(trial)
         _check_reason(reason)
 
-        def closing(trials: Trials) -> Any:
-            entry = _require(trials, number, "partial")
+        def closing(state: State) -> Any:
+            entry = _require(state.trials, number, "partial")
             action = self.units.read(entry.action)
             if not self.units.missing_outcome(action, entry.values):
                 wanted = self.units.missing_outcome(action, dict.fromkeys(self.interface.nodes))
@@ -453,8 +453,8 @@ class Study:
         number = _number(trial)
         _check_reason(reason)
 
-        def ending(trials: Trials) -> Any:
-            _require(trials, number, *wanted)
+        def ending(state: State) -> Any:
+            _require(state.trials, number, *wanted)
             return [(kind, {"trial": number, "reason": reason})]
 
         self._append(ending)
@@ -658,16 +658,13 @@ class Study:
     def _current_trials(self) -> Trials:
         return self._history.read().trials
 
-    def _append(self, entries: Any) -> Trials:
-        """Write entries that depend on the current trials; try again if another process wrote first."""
+    def _append(self, entries: Any) -> State:
+        """Write entries that depend on the current state; try again if another process wrote first."""
         for _ in range(TRIES):
             state = self._history.read()
-            if written := self._history.append(state, entries(state.trials)):
-                return written.trials
-        raise self._busy_error()
-
-    def _busy_error(self) -> OperationError:
-        return OperationError(f"{self._log.storage}: other processes wrote first {TRIES} times; try again")
+            if written := self._history.append(state, entries(state)):
+                return written
+        raise OperationError(f"{self._log.storage}: other processes wrote first {TRIES} times; try again")
 
 
 def _read_description(json_string: str, log: Log) -> Description:
