@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
@@ -39,23 +39,6 @@ PYTHON_SUGGESTION = ". Did you mean "
 def known_agents() -> tuple[str, ...]:
     """Return the names of the agents of this package and of other packages' entry points, sorted."""
     return tuple(sorted({*zoo(), *(point.name for point in _other_entry_points())}))
-
-
-def usable_agents(make: Callable[[Spec], object] | None = None, names: Iterable[str] | None = None) -> list[str]:
-    """Return the names of the agents that can be created without parameters; warn of each other agent, with the reason.
-
-    Args:
-        make: function that creates an agent; None for :func:`create_agent`.
-        names: names of the agents to try; None for all known agents.
-    """
-    usable = []
-    for name in known_agents() if names is None else names:
-        try:
-            (make or create_agent)(Spec(name))
-            usable.append(name)
-        except CBOGymError as error:
-            warnings.warn(f"left out: {error}", stacklevel=2)
-    return usable
 
 
 def _other_entry_points() -> tuple[EntryPoint, ...]:

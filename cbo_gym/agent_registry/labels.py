@@ -114,12 +114,12 @@ def matches(label: str, patterns: Iterable[str]) -> bool:
     return any(pattern in (label, bare_name(label)) or fnmatchcase(label, pattern) for pattern in patterns)
 
 
-def expand(labels: Iterable[str], list_known: Callable[[], Sequence[str]], listed_by: str) -> list[str]:
+def expand(labels: Iterable[str], known: Sequence[str], listed_by: str) -> list[str]:
     """Replace every pattern, a name with :data:`WILDCARDS` and without parameters, by the known names that fit it.
 
     Args:
         labels: labels or patterns.
-        list_known: returns the known names; called only if there are patterns.
+        known: the known names.
         listed_by: the command that lists the known names, for the error message.
 
     Raises:
@@ -129,9 +129,7 @@ def expand(labels: Iterable[str], list_known: Callable[[], Sequence[str]], liste
     for label in labels:
         if "(" in label or not WILDCARDS.keys() & set(label):
             expanded.append(label)
-            continue
-        known = list_known()
-        if fitting := [name for name in known if fnmatchcase(name, label)]:
+        elif fitting := [name for name in known if fnmatchcase(name, label)]:
             expanded += fitting
         else:
             raise ArgumentError(f"nothing fits {label!r}{nearby(label, known, listed_by)}")

@@ -80,7 +80,7 @@ def _cards(names: list[str]) -> list[AgentCard]:
     # If a library is missing, each agent is imported, so that the error names its extra.
     known = zoo_cards() if all(map(find_spec, libraries)) else {}
     cards = []
-    for name in expand(names, known_agents, AGENTS_LISTED_BY):
+    for name in expand(names, known_agents(), AGENTS_LISTED_BY):
         try:
             bare, seconds = bare_name(name), MAKING_SECONDS if name in names else LISTING_SECONDS
             if bare in zoo():

@@ -95,7 +95,7 @@ class Suite(StrictModel):
             ArgumentError: if a label is invalid or not registered, or a reference is not of these environments.
         """
         known = [entry.id for entry in entries()]
-        specs = [Spec.parse(label) for label in expand(self.environments, lambda: known, ENVS_LISTED_BY)]
+        specs = [Spec.parse(label) for label in expand(self.environments, known, ENVS_LISTED_BY)]
         if unknown := [spec.name for spec in specs if spec.name not in known and not is_custom(spec.name)]:
             hints = did_you_mean(unknown[0], known)
             raise ArgumentError(f"field environments: not registered: {', '.join(unknown)}{hints}; see cbo-gym list")

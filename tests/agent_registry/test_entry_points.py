@@ -6,9 +6,10 @@ import sys
 import pytest
 
 from cbo_gym import evaluate
-from cbo_gym.agent_registry.finding import create_agent, known_agents, usable_agents
-from cbo_gym.agent_registry.labels import expand
+from cbo_gym.agent_registry.finding import create_agent, known_agents
+from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation.play.grid import plan
 
 MODULE = """
 from cbo_gym import Agent, Mode
@@ -53,14 +54,13 @@ def test_an_agent_that_shadows_or_cannot_be_imported_is_named(name, message):
 
 
 @pytest.mark.usefixtures("outside")
-def test_the_rest_works_and_all_agents_means_those_that_can_be_used():
+def test_the_rest_works_and_all_agents_means_those_that_can_be_used(tmp_path):
     assert type(create_agent("hostile:Still")).__module__ == "hostile"
     assert type(create_agent("Still(level=0.2)")).__name__ == "Still"
     assert evaluate("Still", "CBO/Dropwave-v0", 0, horizon=2).table.height == 2
     with pytest.warns(UserWarning, match="left out") as caught:
-        names = expand(["*"], usable_agents, "cbo-gym agents")
-    assert {"Random", "GP-UCB", "Still"} <= set(names)
-    assert not {"MCBO", "Broken", "Gone"} & set(names)
+        jobs = plan("*", "CBO/Dropwave-v0", 1, tmp_path / "runs")
+    assert {str(job.agent) for job in jobs} == {*zoo(), "Still"} - {"MCBO"}
     assert ["hostile-agents" in str(warning.message) for warning in caught] == [True] * 3
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 from cbo_gym._util.arguments import MAX_SEEDS, seed_number, whole_number
-from cbo_gym.agent_registry.finding import create_agent, find_agent, known_agents, modes_of, usable_agents
+from cbo_gym.agent_registry.finding import create_agent, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import AGENTS_LISTED_BY, ENVS_LISTED_BY, Spec, expand
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.envs.registry import entries
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.evaluation.play.agent_sources import Player, import_path, labelled_agents, sent_agent
 from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS, describe_isolated
 from cbo_gym.evaluation.play.runner import problem_of
@@ -161,18 +161,26 @@ def _players(agents: Any) -> dict[Spec, Player]:
         if isinstance(path, str) and path.startswith("__main__:"):
             source, path = find_agent(path), None
         if path is not None:
-            players |= {spec: player_of(spec) for spec in _agent_specs(path) if spec not in players}
+            players |= _players_named(path)
         else:
             spec, player = sent_agent(source, label, map(str, players))
             players[spec] = player
     return players
 
 
-def _agent_specs(agent: str | Spec) -> list[Spec]:
-    """Return the agents of a label or a pattern."""
-    if isinstance(agent, str) and (names := expand([agent], known_agents, AGENTS_LISTED_BY)) != [agent]:
-        return list(map(Spec, usable_agents(partial(player_of, seconds=LISTING_SECONDS), names)))
-    return [agent if isinstance(agent, Spec) else Spec.parse(agent)]
+def _players_named(agent: str | Spec) -> dict[Spec, Player]:
+    """Return the agents of a label or a pattern; a warning names each agent of a pattern that cannot be made."""
+    names = expand([agent], known_agents(), AGENTS_LISTED_BY) if isinstance(agent, str) else []
+    if names in ([], [agent]):
+        spec = agent if isinstance(agent, Spec) else Spec.parse(agent)
+        return {spec: player_of(spec)}
+    players = {}
+    for spec in map(Spec, names):
+        try:
+            players[spec] = player_of(spec, LISTING_SECONDS)
+        except CBOGymError as error:
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    return players
 
 
 def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blind: str | None) -> Iterator[list[Cell]]:
@@ -193,7 +201,7 @@ def _environments(envs: Any, horizon: int | None) -> list[Spec]:
         envs = [envs]
     specs: list[Spec] = []
     for env in envs:
-        specs += map(env_spec, expand([env], lambda: known, ENVS_LISTED_BY) if isinstance(env, str) else [env])
+        specs += map(env_spec, expand([env], known, ENVS_LISTED_BY) if isinstance(env, str) else [env])
         rounds = rounds_of(env)
         if horizon is None and rounds is not None and rounds != gym.spec(specs[-1].name).max_episode_steps:
             raise ArgumentError(
