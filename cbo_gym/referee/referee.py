@@ -59,24 +59,19 @@ class Blind:
     at_random: tuple[Run, ...]
 
     @property
-    def scores(self) -> tuple[float, float, float]:
+    def scores(self) -> list[float]:
         """Mean scores of play: submitted, blind, and of Random played blind."""
-        submitted, blind, at_random = (
-            float(scores(runs)[:, 0].mean()) for runs in (self.submitted, self.runs, self.at_random)
-        )
-        return submitted, blind, at_random
+        return [float(scores(runs)[:, 0].mean()) for runs in (self.submitted, self.runs, self.at_random)]
 
 
 def scores(runs: Sequence[Run]) -> np.ndarray:
     """Return the scores of play and of the last recommendation of the finished runs, shape ``(n, 2)``."""
     finished = [run for run in runs if run.status == "finished"]
-    rewards = [
-        np.array([run.average_penalized_reward, run.optimum - run.table["simple_regret"][-1]]) for run in finished
-    ]
-    normalised = [
-        normalised_score(run.optimum, run.random_value, pair) for run, pair in zip(finished, rewards, strict=True)
-    ]
-    return np.reshape(normalised, (-1, 2))
+    rewards = np.array(
+        [(run.average_penalized_reward, run.optimum - run.curve("simple_regret")[-1]) for run in finished]
+    ).reshape(-1, 2)
+    ends = np.array([(run.optimum, run.random_value) for run in finished]).reshape(-1, 2)
+    return normalised_score(ends[:, :1], ends[:, 1:], rewards)
 
 
 def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple[Run, list[str]]]:

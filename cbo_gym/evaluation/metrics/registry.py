@@ -111,10 +111,9 @@ def _score(finished: FinishedRuns) -> Array:
 
 
 def _average_score(finished: FinishedRuns) -> Array:
-    constrained = finished.runs[0].is_constrained
-    name = "average_regret" if constrained else "average_reward"
-    last = finished.curve(name)[:, -1]
-    return finished.score(finished.of("optimum") - last if constrained else last)
+    if finished.runs[0].is_constrained:
+        return finished.score(finished.of("optimum") - finished.curve("average_regret")[:, -1])
+    return finished.score(finished.curve("average_reward")[:, -1])
 
 
 def _rounds_to_goal(finished: FinishedRuns) -> Array | None:

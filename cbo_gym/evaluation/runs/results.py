@@ -270,9 +270,9 @@ class Run:
     @property
     def average_penalized_reward(self) -> float:
         """Mean over all rounds of the penalized reward, see :func:`.regret.penalized_rewards`."""
-        name = "average_regret" if self.is_constrained else "average_reward"
-        last = self.curve(name)[-1]
-        return float(self.optimum - last if self.is_constrained else last)
+        if self.is_constrained:
+            return float(self.optimum - self.curve("average_regret")[-1])
+        return float(self.curve("average_reward")[-1])
 
     @property
     def seconds_a_round(self) -> float:
