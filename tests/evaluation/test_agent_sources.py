@@ -156,14 +156,6 @@ def test_a_task_comes_from_an_id_as_from_an_environment():
         make_task("CBO/Dropwav-v0")
 
 
-def test_a_misspelt_parameter_is_answered_before_the_list_in_the_environment_s_words():
-    for call in (lambda: make_task("CBO/BinaryTree-v0(dpth=3)"), lambda: gym.make("CBO/BinaryTree-v0", dpth=3)):
-        with pytest.raises(ArgumentError) as raised:
-            call()
-        assert "no parameter dpth; did you mean 'depth'? it takes depth" in str(raised.value)
-        assert "cbo_gym.problems" not in str(raised.value)
-
-
 def test_runs_and_leaderboards_show_themselves(tmp_path):
     board = leaderboard(kept(tmp_path, played_here(["Random", Centre], [ENV], 2, horizon=4)))
     assert board.to_pandas().shape == board.overall.shape
