@@ -16,8 +16,8 @@ from cbo_gym.envs.making import make_env
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.report import plots
+from cbo_gym.evaluation.report.contents import report_of
 from cbo_gym.evaluation.report.curves import CostPaid
-from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.tables import env_table
 from cbo_gym.evaluation.runs.results import load_run, save_run
 from cbo_gym.problems import build_problem
@@ -239,18 +239,14 @@ def test_curves_against_cost_are_steps_on_a_common_axis():
     assert missing[0][axis.x == 4.0].tolist() == [0.1]  # recommendations that were not asked for
 
 
-def test_figures_and_page_show_every_curve_against_cost_too(tmp_path):
+def test_figures_show_every_curve_against_cost_too():
     runs = [with_costs(choosing_run("A", seed, [0, 1, 1]), [1.0, 2.0, 2.0 + seed]) for seed in range(2)]
     figure = plots.regret_curves(runs, against=CostPaid)
     assert {axis.get_xlabel() for axis in figure.axes} == {"Cost paid"}
     assert figure.axes[0].lines[0].get_xdata()[[0, -1]].tolist() == [1.0, 6.0]
-    page = write_report(leaderboard(runs), tmp_path, formats=["svg"]).read_text()
-    drawn = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert {name for name in drawn if "-cost-" in name} == {
-        "regret-cost-CBO-CoCaFig1-v0-T3.svg",
-        "choices-cost-CBO-CoCaFig1-v0-T3.svg",
-    }
-    assert page.count("Against the cost paid") == 2
+    captions = {figure.file: figure.caption for figure in report_of(leaderboard(runs)).figures}
+    for name in ("regret-cost-CBO-CoCaFig1-v0-T3", "choices-cost-CBO-CoCaFig1-v0-T3"):
+        assert "Against the cost paid" in captions[name]
     with pytest.raises(ArgumentError, match="environments whose actions have costs"):
         plots.regret_curves([made_up_run("A", 0, [0.5])], against=CostPaid)
 
