@@ -375,11 +375,12 @@ class GPNetwork:
             eta: eta in [-1, 1] of the nodes, ``b x 1`` each; a node without one is at its upper bound.
             noise: noise from :meth:`draw_noise`, or empty.
         """
+        highest = torch.ones_like(inputs[:, :1])
 
         def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
             means, stds = self._posteriors(nodes, points)
             if isinstance(points, Tensor):
-                offsets = torch.cat([eta.get(node, torch.ones_like(inputs[:, :1])) for node in nodes], 1).T
+                offsets = torch.cat([eta.get(node, highest) for node in nodes], 1).T
                 return list((means + width * stds * offsets).unsqueeze(-1).unbind())
             return [mean + width * std * eta.get(node, 1.0) for node, mean, std in zip(nodes, means, stds, strict=True)]
 
