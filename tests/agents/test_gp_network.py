@@ -71,6 +71,9 @@ def test_nodes_that_predict_at_once_predict_as_each_alone() -> None:
         if count == 5:
             stacked = slope
     torch.testing.assert_close(stacked, slope, rtol=1e-7, atol=1e-9)
+    eta = {node: 2.0 * actions[:5, [index]] - 1.0 for index, node in enumerate(network.nodes[:-2])}
+    within = network.rollout(actions[:5], lambda node, _, mean, std: mean + 0.3 * std * eta.get(node, 1.0), {})["Y"]
+    torch.testing.assert_close(network.rewards_within(actions[:5], 0.3, eta, {}), within[:, 0])
 
 
 def test_noise_enters_every_node_and_its_descendants() -> None:
