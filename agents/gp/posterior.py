@@ -65,9 +65,12 @@ class Posterior:
 
     def mean_at_rescaled(self, points: Tensor) -> Tensor:
         """Return :meth:`mean` at points that are rescaled already."""
-        means = [self.cross_covariance(block).cross @ self.weights for block in self.blocks(points)]
-        is_stack = self.weights.dim() > 1
-        return torch.cat([self.offset + (mean.squeeze(-1) if is_stack else mean) for mean in means], self._split_dim)
+        return torch.cat([self.mean_of_block(block) for block in self.blocks(points)], self._split_dim)
+
+    def mean_of_block(self, points: Tensor) -> Tensor:
+        """Return :meth:`mean_at_rescaled` without division into blocks."""
+        mean = self.cross_covariance(points).cross @ self.weights
+        return self.offset + (mean if self.weights.dim() == 1 else mean.squeeze(-1))
 
     def mean_and_std(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations, as :meth:`mean`, with the gradient in closed form."""
@@ -100,7 +103,7 @@ class Posterior:
         """Split points, of one GP along the first dimension, into blocks whose covariances fit a cache."""
         dim = self._split_dim
         size = max(1, BLOCK_ENTRIES // max(1, self.weights.numel() * math.prod(points.shape[dim + 1 : -1])))
-        return [points] if points.shape[dim] <= size else points.split(size, dim)
+        return points.split(size, dim)
 
 
 def stack_posteriors(

@@ -54,7 +54,7 @@ class Stack:
 
         def function(points: Tensor) -> Tensor:
             blocks = drawn.blocks(drawn.rescale(points))
-            return torch.cat([drawn.mean_at_rescaled(b) + drawn.scale * prior(b).squeeze(-1) for b in blocks], 1)
+            return torch.cat([drawn.mean_of_block(b) + drawn.scale * prior(b).squeeze(-1) for b in blocks], 1)
 
         return function
 
