@@ -30,6 +30,8 @@ COARSE_SAMPLES = 8
 SEARCH = {"raw_samples": 512, "perturbed": 64, "generations": 3, "children": 8, "restarts": 4}
 # Draws of networks, and points at which each is maximised.
 DRAWN_POINTS, DRAWN_GENERATIONS, DRAWN_PARENTS, DRAWN_CHILDREN = 512, 4, 16, 8
+# Number of points around the best one of a draw, and their distances as shares of the usual one, one after the other.
+DRAWN_NEIGHBOURS, DRAWN_SHARES = 64, (0.4, 0.2, 0.1, 0.04)
 # Smoothness of the expected improvement, as a share of the spread of the rewards.
 SMOOTHNESS = 1e-2
 MIN_SMOOTHNESS = 1e-9
@@ -300,7 +302,8 @@ class PurchaseAgent(Agent):
     def maximisers_of_draws(self, count: int, seed: int) -> Tensor:
         """Return maximisers of networks drawn from the posterior, ``count x q``.
 
-        Each is the best of random points and of some generations of points around the best ones.
+        Each is the best of random points, of some generations of points around the best ones, and of ever closer points
+        around the best one: otherwise, once little is left to learn, the best posterior mean would be the best of each.
         """
         generator, features = torch.Generator().manual_seed(seed), self.network.features
         common = torch.cat([features.draw(DRAWN_POINTS, generator), torch.from_numpy(self.best())[None]])
@@ -318,5 +321,10 @@ class PurchaseAgent(Agent):
                     offspring = features.perturb(fittest.repeat_interleave(DRAWN_CHILDREN, 0), generator)
                     points = torch.cat([points, offspring])
                     values = torch.cat([values, self.rewards(offspring, value).mean(-1)])
-                found.append(points[values.argmax()])
+                best = points[values.argmax()][None]
+                for share in DRAWN_SHARES if features.levels is None else ():
+                    around = features.perturb(best.expand(DRAWN_NEIGHBOURS, -1), generator)
+                    points = torch.cat([best, best + share * (around - best)])
+                    best = points[self.rewards(points, value).mean(-1).argmax()][None]
+                found.append(best[0])
         return torch.stack(found)

@@ -96,9 +96,10 @@ class SingleNodes(KnowledgeGradientAgent):
         return self.buy(node, offers.points[0], parts)
 
     def without_gain(self, proposal: np.ndarray) -> Action:
-        """Return the purchase if no node is worth anything: all nodes, or if that is too dear the first one."""
-        prices = float(np.sum([self.price(node) for node in self.task.nodes]))
-        return self.buy_all(proposal) if prices <= self.left else self.buy(self.task.nodes[0], proposal)
+        """Return the purchase if no node is worth anything: all nodes, or if that is too dear the cheapest node."""
+        prices = {node: self.price(node) for node in self.modelled}
+        total = float(np.sum([self.price(node) for node in self.task.nodes]))
+        return self.buy_all(proposal) if total <= self.left else self.buy(min(prices, key=prices.__getitem__), proposal)
 
     def gains(self, node: str, offers: Offers, designs: Tensor, samples: int) -> np.ndarray:
         """Return the knowledge gradient of offers of a node, ``(b,)``."""
@@ -155,6 +156,8 @@ class FastPKGFN(SingleNodes):
     Raises:
         ArgumentError: if an argument is out of range.
     """
+
+    revision = 3
 
     def offers(self, node: str, proposal: np.ndarray, designs: Tensor) -> Offers:
         if not self.network.parents[node]:

@@ -34,6 +34,8 @@ class TSFN(PurchaseAgent):
         device: torch device.
     """
 
+    revision = 3
+
     def choose(self, seed: int) -> Action:
         return self.buy_all(self.maximisers_of_draws(1, seed)[0].cpu().numpy())
 
@@ -60,6 +62,8 @@ class KGFN(KnowledgeGradientAgent):
     Raises:
         ArgumentError: if an argument is out of range.
     """
+
+    revision = 3
 
     def choose(self, seed: int) -> Action:
         designs = self.designs(seed)

@@ -33,7 +33,7 @@ class PKGFN(SingleNodes):
         ArgumentError: if an argument is out of range.
     """
 
-    revision = 3
+    revision = 4
 
     def offers(self, node: str, proposal: np.ndarray, designs: Tensor) -> Offers:
         offers = self._first_offers(node, proposal, designs)
