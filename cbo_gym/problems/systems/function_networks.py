@@ -11,7 +11,7 @@ import math
 from itertools import pairwise
 
 from cbo_gym._util.arguments import require_truth_value, whole_number
-from cbo_gym.problems.base import Problem
+from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.building import hard_problem, read_equations
 
@@ -50,7 +50,7 @@ def dropwave(noise_std: float = 0.0, noise_free_parent: bool = False) -> Problem
         equations = {"X0": f"{DISTANCE} + u", "Y": RIPPLE}
     return hard_problem(
         "Dropwave",
-        read_equations(equations, noise_std, actions="xy", latent="U0"),
+        read_equations(equations, gaussian_noise(noise_std), actions="xy", latent="U0"),
         {"X0": (0.0, 5.12 * math.sqrt(2.0))},
         "Distance from the centre of a square, then a rippled bell of it.",
         CITATION,
@@ -72,7 +72,7 @@ def alpine2(noise_std: float = 0.0) -> Problem:
         equations[name] = f"{FACTOR.format(f'a{i}')} * {previous} + u"
     return hard_problem(
         "Alpine2",
-        read_equations(equations, noise_std, actions=[f"a{i}" for i in range(6)]),
+        read_equations(equations, gaussian_noise(noise_std), actions=[f"a{i}" for i in range(6)]),
         {f"X{i}": (-(high ** (i + 1)), -low * high**i) for i in range(5)},
         "A chain of products sqrt(x) sin(x) with many local optima.",
         CITATION,
@@ -104,7 +104,7 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
         equations[name] = f"{valley(f'a{i}', f'a{i + 1}')} + {previous} + u"
     return hard_problem(
         "Rosenbrock",
-        read_equations(equations, noise_std, actions=[f"a{i}" for i in range(dim)]),
+        read_equations(equations, gaussian_noise(noise_std), actions=[f"a{i}" for i in range(dim)]),
         {name: (-3609.0 * i, 0.0) for i, name in enumerate(names[:-1], start=1)},
         "The negated Rosenbrock valley, summed along a chain.",
         CITATION,

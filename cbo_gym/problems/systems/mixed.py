@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from cbo_gym._util.arguments import require_truth_value
 from cbo_gym.actions import Categorical, Integer, Range
-from cbo_gym.problems.base import Problem
+from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.systems.building import hard_problem, read_equations
 from cbo_gym.problems.systems.function_networks import ALPINE2_NODES, ALPINE2_PEAK, FACTOR
 from cbo_gym.problems.systems.hard_graphs import AGES, AGLIETTI, CANCER, NATURAL_ASPIRIN, NATURAL_STATIN
@@ -47,7 +47,7 @@ def mixed_alpine2(noise_std: float = 0.0) -> Problem:
     peak = ALPINE2_PEAK / 10.0
     return Problem(
         "Alpine2",
-        StructuralCausalModel(read_equations(equations, noise_std, actions=actions), reward="Y"),
+        StructuralCausalModel(read_equations(equations, gaussian_noise(noise_std), actions=actions), reward="Y"),
         "A chain of products sqrt(x) sin(x), whose actions are numbers, steps, integers and a category.",
         f"{NO_PAPER}; after Astudillo & Frazier (2021)",
         action_domains=[

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.actions import Costs, Interval
-from cbo_gym.problems.base import Problem
+from cbo_gym.problems.base import Problem, gaussian_noise
 from cbo_gym.problems.modes.partial import NodePurchases
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.problems.systems import compositions
@@ -96,7 +96,7 @@ def ackley_sine(noise_std: float = 0.0) -> Problem:
     return _problem(
         "AckleySine",
         "Minus Ackley's function, which is cheap, then a dear sine of it.",
-        read_equations(equations, noise_std, actions=COORDINATES),
+        read_equations(equations, gaussian_noise(noise_std), actions=COORDINATES),
         dict.fromkeys(COORDINATES, (-2.0, 2.0)),
         {"f0": 1.0, "f1": 9.0},
         NodePurchases(-7.0, {"f0": (-20.0, 0.0)}),
@@ -118,7 +118,7 @@ def ackley_matyas(noise_std: float = 0.0) -> Problem:
     return _problem(
         "AckleyMatyas",
         "Ackley's function, which is cheap, then minus Matyas' function of it and another parameter, which is dear.",
-        read_equations(equations, noise_std, actions=[*COORDINATES, "z"]),
+        read_equations(equations, gaussian_noise(noise_std), actions=[*COORDINATES, "z"]),
         {**dict.fromkeys(COORDINATES, (-2.0, 2.0)), "z": (-10.0, 10.0)},
         {"f0": 1.0, "f1": 9.0},
         NodePurchases(-100.0, {"f0": (0.0, 20.0)}),
@@ -195,7 +195,7 @@ def cascade_matyas(noise_std: float = 0.0) -> Problem:
     return _problem(
         "CascadeMatyas",
         "A process of two cheap stages and a dear last one, each of which works on the product of the one before.",
-        read_equations(equations, noise_std, actions=names),
+        read_equations(equations, gaussian_noise(noise_std), actions=names),
         dict.fromkeys(names, (-10.0, 10.0)),
         {"f0": 1.0, "f1": 1.0, "f2": 10.0},
         NodePurchases(-10.0, dict.fromkeys(["f0", "f1"], (-10.0, 10.0))),
