@@ -7,7 +7,6 @@ leaf with the highest ``mean + radius + delta(h)``; leaves that were never playe
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from cbo_gym.agents.cells.tree_search import TreeSearch, cell_variation
 from cbo_gym.scm.values import Floats
 
 
-class EmpiricalSearch(TreeSearch):
-    """Base class: tree search on empirical means.
+class StoOO(TreeSearch):
+    """Stochastic optimistic optimisation with the task's horizon as its budget.
 
     Args:
         variation: c in ``delta(h) = c 2^(-h/d)``, above 0.
@@ -41,9 +40,9 @@ class EmpiricalSearch(TreeSearch):
         super().setup(seed)
         self._sums = np.zeros(1)
 
-    @abstractmethod
     def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
         """Return confidence radii in round t after ``draws`` plays, for rewards in [0, 1]."""
+        return np.sqrt(0.5 * math.log(self.task.horizon**2 / self.error) / draws)
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
         return self._sums[nodes] / np.maximum(self.draws[nodes], 1)
@@ -66,14 +65,7 @@ class EmpiricalSearch(TreeSearch):
         self._sums = np.append(self._sums, np.zeros(len(self.tree) - len(self._sums)))
 
 
-class StoOO(EmpiricalSearch):
-    """Stochastic optimistic optimisation with the task's horizon as its budget."""
-
-    def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
-        return np.sqrt(0.5 * math.log(self.task.horizon**2 / self.error) / draws)
-
-
-class AVEStoOO(EmpiricalSearch):
+class AVEStoOO(StoOO):
     """StoOO for aggregated feedback.
 
     Args:

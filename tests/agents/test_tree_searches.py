@@ -110,7 +110,7 @@ def test_stooo_by_hand(agent: StoOO | AVEStoOO) -> None:
         of_the_budget = np.log(60**2 / 0.1) / 2
         if published:
             return float(of_the_budget / count)
-        inside = of_the_budget if isinstance(agent, StoOO) else 2 * np.log(t**2 / 0.1)
+        inside = of_the_budget if type(agent) is StoOO else 2 * np.log(t**2 / 0.1)
         return float(np.sqrt(inside / count))
 
     for t in range(1, 61):
