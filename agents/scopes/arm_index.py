@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
 
 import numpy as np
@@ -20,55 +19,41 @@ MIN_FIRST, MAX_FIRST = 8, 16
 FIRST_SHARE = 4
 
 
-class ArmIndex(ABC):
-    """Rule that gives every arm its value U_i.
+class HighestBounds:
+    """Average, over the contexts of all rounds, of the highest upper bound under the arm's current model.
+
+    It is an upper bound of the arm's best reward, whatever it played so far, and compares all arms in equal contexts.
+    beta and rho grow with the rounds of all arms, so that every arm is played again eventually.
 
     Attributes:
         filling: number of an arm's first plays with values that fill its box; later plays have promising values.
         within: width of the bounds that choose values inside an arm, in units of the bounds that compare arms.
     """
 
-    filling: int
-    within: float
-
-    @abstractmethod
-    def first_plays(self, arms: int, horizon: int) -> int:
-        """Return the number of plays of each of ``arms`` arms before they are compared."""
-
-    @abstractmethod
-    def plays(self, arm: ScopeArm, rounds: int) -> int:
-        """Return the number n with which beta and rho grow, after ``rounds`` rounds of all arms."""
-
-    def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:  # noqa: B027
-        """Note an action before the arm learns its reward."""
-
-    @abstractmethod
-    def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
-        """Return U_i of a played arm, given the contexts ``(n, k)`` of all rounds, and the width of bounds."""
-
-
-class HighestBounds(ArmIndex):
-    """Average, over the contexts of all rounds, of the highest upper bound under the arm's current model.
-
-    It is an upper bound of the arm's best reward, whatever it played so far, and compares all arms in equal contexts.
-    beta and rho grow with the rounds of all arms, so that every arm is played again eventually.
-    """
-
     filling = FILLING
     within = WITHIN
 
     def first_plays(self, arms: int, horizon: int) -> int:
+        """Return the number of plays of each of ``arms`` arms before they are compared."""
         return min(max(horizon // (FIRST_SHARE * arms), MIN_FIRST), MAX_FIRST)
 
     def plays(self, arm: ScopeArm, rounds: int) -> int:
+        """Return the number n with which beta and rho grow, after ``rounds`` rounds of all arms."""
         return rounds
 
+    def note(self, arm: ScopeArm, action: Action, context: np.ndarray, width: float) -> None:
+        """Note an action before the arm learns its reward."""
+
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
+        """Return U_i of a played arm, given the contexts ``(n, k)`` of all rounds, and the width of bounds."""
         return float(arm.highest_bounds(contexts, width).mean())
 
 
-class RunningAverages(ArmIndex):
-    """The index of Algorithm 2: the running average of the bounds at the time of each play."""
+class RunningAverages:
+    """The index of Algorithm 2: the running average of the bounds at the time of each play.
+
+    The attributes and methods are those of :class:`HighestBounds`.
+    """
 
     filling = 1
     within = 1.0
@@ -87,3 +72,6 @@ class RunningAverages(ArmIndex):
 
     def value(self, arm: ScopeArm, contexts: np.ndarray, width: float) -> float:
         return float(np.mean(self._bounds[arm]))
+
+
+ArmIndex = HighestBounds | RunningAverages
