@@ -86,7 +86,7 @@ def test_ccbo_never_sets_what_is_limited_beyond_its_limit():
 
 
 @pytest.mark.parametrize(
-    ("env_id", "more"), [(ENV, {}), ("CBO/BinaryTree-v0", {"constraints": ["X0 <= 0.5"]}), ("CBO/Dropwave-v0", {})]
+    ("env_id", "more"), [(ENV, {}), ("CBO/Dropwave-v0", {"constraints": ["X0 <= 0.5"]}), ("CBO/Dropwave-v0", {})]
 )
 def test_constrained_ei_without_a_graph(env_id, more):
     env, task = make(env_id, 0, 1, **more)

@@ -20,7 +20,7 @@ NUMBERS = {
     "last": lambda table: -table["simple_regret"][-1],
 }
 AHEAD = [
-    ("GP-UCB", "CBO/Rosenbrock-v0", 12, 2, "best"),
+    ("GP-UCB", "CBO/Rosenbrock-v0", 12, 1, "best"),
     ("CBO", "CBO/ToyGraph-v0", 15, 1, "mean"),
     ("GPOO", "CBO/Dropwave-Aggregated-v0", 40, 1, "last"),
 ]

@@ -95,21 +95,6 @@ def test_best_played_action_is_a_start_and_what_has_no_usable_gradient_is_screen
     assert task.action_space.contains(action)
 
 
-@pytest.mark.parametrize("kind", TASKS)
-def test_search_follows_the_seed_and_leaves_the_global_state(kind: str) -> None:
-    task = task_of(kind)
-    features = features_of(task)
-    played = [past.action for past in task.initial_data]
-    before = torch.get_rng_state()
-
-    def search(seed: int) -> np.ndarray:
-        return flat(maximise(lambda x: torch.sin(400.0 * x).sum((-1, -2)), features, played, seed=seed))
-
-    np.testing.assert_array_equal(search(1), search(1))
-    assert not np.array_equal(search(1), search(2))
-    assert torch.equal(before, torch.get_rng_state())
-
-
 def test_other_modes_have_no_features() -> None:
     with pytest.raises(ValueError, match="hard and contextual tasks; CBO/Alpine2-Masked-v0 is masked"):
         features_of(make("CBO/Alpine2-Masked-v0", 0, 10)[1])
