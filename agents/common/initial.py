@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 
@@ -25,24 +24,22 @@ def first_action(task: Task, seed: int) -> Action:
     limits = task.codec.limits
     if isinstance(task, HardTask) and frozenset() in task.targets and (limits is None or limits.allows(())):
         return {"target": np.int64(task.targets.index(frozenset())), "values": task.codec.domains.unset.copy()}
-    return (
-        seeded_copy(task.action_space, seed).sample()
-        if limits is None
-        else task.codec.draw(np.random.default_rng(seed))
-    )
+    if limits is not None:
+        return task.codec.draw(np.random.default_rng(seed))
+    return seeded_copy(task.action_space, seed).sample()
 
 
 def few_observations(task: Task) -> Sequence[Round]:
     """Return the task's initial data, with the first ``MAX_OBSERVATIONS`` of the rounds in which nothing was set."""
     if not isinstance(task, HardTask):
         return task.initial_data
-    observed = [not task.targets[int(past.action["target"])] for past in task.initial_data]
-    counts = accumulate(observed)
-    return [
-        past
-        for past, was_observed, count in zip(task.initial_data, observed, counts, strict=True)
-        if not was_observed or count <= MAX_OBSERVATIONS
-    ]
+    kept, observed = [], 0
+    for past in task.initial_data:
+        is_observed = not task.targets[int(past.action["target"])]
+        observed += is_observed
+        if not is_observed or observed <= MAX_OBSERVATIONS:
+            kept.append(past)
+    return kept
 
 
 class SearchAgent(Agent):

@@ -19,6 +19,7 @@ from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
 TAKERS = re.findall(r"[\w-]+", LIMITED.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
+TASKS = {mode: make_task(env_id, seed=100) for mode, env_id in ENVS.items()}
 USUAL = [("GP-UCB", "soft", False), ("CBO", "hard", True), ("Random", "hard", False)]
 CASES = [
     pytest.param(name, mode, data, marks=[] if (name, mode, data) in USUAL else [pytest.mark.slow])
@@ -49,7 +50,7 @@ def test_agents_that_take_kinds_play_at_levels(name: str, mode: str, data: bool)
 def test_all_other_agents_refuse_and_name_these(name: str) -> None:
     agent = create_agent(name)
     for mode in modes_of(agent) & ENVS.keys():
-        task = make_task(ENVS[mode], seed=100)
+        task = TASKS[mode]
         assert all(mode in modes_of(create_agent(one)) for one in limited(task).replace(" or ", ", ").split(", "))
         with pytest.raises(UnsupportedModeError, match=f"takes only numbers.*{limited(task)}|objectives") as refused:
             agent.reset(task, seed=100)

@@ -123,7 +123,7 @@ class TestSSEM:
         assert agent.expansion.remainder == 0.0
 
     def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
-        options = {"rounds": 60, "super_arm_size": 3}
+        options = {"rounds": 40, "super_arm_size": 3}
         cyclic, acyclic = (
             fitted(agents.SSEMUCBJO(degree=2), env_id=env_id, **options) for env_id in ("CBO/TrainDelay-v0", PERIODIC)
         )
