@@ -150,10 +150,3 @@ def test_the_cost_that_agents_compute_is_the_cost_that_is_paid(env_id: str) -> N
         assert float(cost_of(task, inputs)) == pytest.approx(info["cost"], rel=1e-12)
     stacked = torch.stack([inputs, inputs])
     np.testing.assert_allclose(cost_of(task, stacked).numpy(), info["cost"])
-
-
-@pytest.mark.slow
-def test_the_network_stops_at_no_part_of_the_front() -> None:
-    """With a reference point below the actions played alone it stayed at .60."""
-    run = evaluate("qNEHVI-Network", "CBO/MOCBO2-v0", 100, horizon=30, recommend="end")
-    assert run.table["best_so_far_regret"][-1] < 0.1 * (run.optimum - run.random_value)

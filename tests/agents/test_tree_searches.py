@@ -212,9 +212,3 @@ def test_gpoo_has_the_lowest_regret_of_the_papers_methods(bandit: int, rival: st
         for agent, suffix in (("GPOO", ""), (rival, points))
     )
     assert ours < min(theirs, 0.01)
-
-
-@pytest.mark.slow
-def test_averages_help_on_gp_bandit_3_at_a_small_budget() -> None:
-    averages, points = (aggregated_regrets("GPOO", f"CBO/GPBandit3{suffix}-v0", 25) for suffix in ("", "-S1"))
-    assert averages.mean() < points.mean()
