@@ -10,7 +10,6 @@ import numpy as np
 from cbo_gym.actions.domains import UNSET
 from cbo_gym.agent import Agent
 from cbo_gym.agents.intervention_sets.hard_view import HardView
-from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.task import Action, DynamicTask, Info, Mode, Observation, Round
 
@@ -73,14 +72,8 @@ class SliceAgent(Agent):
             self.learn(self.history[-1])
 
     def recommend(self) -> Action:
-        """Return the action with the best estimate among the rounds of the slice.
-
-        Raises:
-            ArgumentError: if nothing has been played yet.
-        """
-        if not self.played:
-            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
-        if self.slice < 0:
+        """Return the action with the best estimate among the rounds of the slice, of all rounds if it has none."""
+        if self.slice < 0 or not self.played:
             return super().recommend()
         return self.played[int(np.argmax(self.slice_estimates()))].action
 

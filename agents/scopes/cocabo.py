@@ -185,13 +185,10 @@ class CoCaBO(Agent):
     def recommend(self) -> Action:
         """Return the best action of the arm with the most plays, in the context that was observed last.
 
-        Raises:
-            ArgumentError: if none of the arms has been played yet.
+        As long as no arm has been played, it is the best action of the other rounds.
         """
         most_played = max(self.arms, key=lambda arm: len(arm.rounds))
-        if not most_played.rounds:
-            raise ArgumentError("nothing has been played yet, so there is nothing to recommend")
-        return most_played.recommend(self._context)
+        return most_played.recommend(self._context) if most_played.rounds else super().recommend()
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the posterior of each scope's most-played arm; ``None`` for a scope without plays."""
