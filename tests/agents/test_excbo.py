@@ -10,10 +10,10 @@ from tests.support.loop import make, play, started
 
 
 def test_the_search_beats_a_fine_grid():
-    """Noisy Dropwave: every action on a 60 x 60 grid."""
+    """Noisy Dropwave: every action on a 40 x 40 grid."""
     agent = started(EXCBO(), "CBO/Dropwave-Noisy-v0", 1)
     bound = agent.upper_bound(agent.network.draw(agent.samples, seed=1))
-    axis = torch.linspace(0, 1, 60, dtype=torch.float64)
+    axis = torch.linspace(0, 1, 40, dtype=torch.float64)
     with torch.no_grad():
         best = float(bound(torch.cartesian_prod(axis, axis)[:, None]).max())
     played = [past.action for past in agent.history]

@@ -37,11 +37,10 @@ def test_agents_that_take_kinds_play_at_levels(name: str, mode: str, data: bool)
     sizes = None if data else {"observational": 0, "random": 0}
     agent.reset(make_task(ENVS[mode], seed=100, initial_data=sizes), seed=100)
     observation, _ = env.reset(seed=100)
-    for _ in range(2):
-        action = agent.act(observation)
-        assert env.action_space.contains(action)
-        observation, reward, *_, info = env.step(action)
-        agent.update(action, observation, reward, info)
+    action = agent.act(observation)
+    assert env.action_space.contains(action)
+    observation, reward, *_, info = env.step(action)
+    agent.update(action, observation, reward, info)
     assert env.action_space.contains(agent.recommend())
     assert all(map(env.action_space.contains, agent.act_batch(observation, 2)))
 

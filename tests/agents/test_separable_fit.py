@@ -208,7 +208,7 @@ class TestRefitting:
 
     def test_well_explained_rounds_wait(self) -> None:
         model, fitted = self.model()
-        for z, x, y in zip(*rounds_of(a_system(), 200, error=0.1), strict=True):
+        for z, x, y in zip(*rounds_of(a_system(), 140, error=0.1), strict=True):
             model.add(z, x, y)
             model.refit_if_needed()
         assert len(fitted) < 30

@@ -30,10 +30,10 @@ def test_the_kernel_starts_unwarped() -> None:
 
 def test_a_bound_of_width_zero_recovers_a_smooth_function() -> None:
     rng = np.random.default_rng(0)
-    x = rng.random((40, 2))
+    x = rng.random((30, 2))
     y = 100.0 + np.exp(3.0 * x[:, 0]) * (1 + x[:, 1])
     model = WarpedGP("Y", 2)
-    for part in (slice(0, 25), slice(25, 40)):
+    for part in (slice(0, 20), slice(20, 30)):
         model.add(x[part], y[part])
         model.update()
     new = rng.random((50, 2))
