@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
 from tests.support.families import by_family, one_mode_each
@@ -50,6 +51,28 @@ def test_suggestions_avoid_what_was_registered_or_rejected(tmp_path):
         study.tell(suggested, outcome("soft", suggested.do, rng))
     assert study.to_frame()["status"].to_list().count("rejected") == 1
     assert study.data().height == 6  # nothing is learned from it
+
+
+class Counting(Random):
+    """Keeps the number of pending trials at each suggestion that has some."""
+
+    def setup(self, seed):
+        super().setup(seed)
+        self.pending = []
+
+    def act_given_pending(self, observation, pending, count, **more):
+        self.pending.append(len(pending))
+        return super().act_given_pending(observation, pending, count, **more)
+
+
+def test_a_rejection_counts_until_the_next_outcome(tmp_path):
+    study = create_study("s", storage=tmp_path / "s.db", **FERMENTER | {"agent": Counting()})
+    study.reject(study.ask(), "too hot")
+    trial = study.ask()
+    study.tell(trial, grown(trial.do))
+    study.ask()
+    study.ask()
+    assert study.agent_snapshot()[1].pending == [1, 1]
 
 
 def test_a_registered_trial_may_lie_outside_the_bounds(tmp_path):
