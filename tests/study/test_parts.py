@@ -35,12 +35,10 @@ def test_a_rebuilt_agent_suggests_the_same_while_parts_are_known(agent, tmp_path
 
         first, second, third = current().ask(3)
         current().tell(first, part(first, "biomass"), final=False)
-        asked = [current().ask()]
         current().tell(second, {"biomass": 9.0}, final=False)
-        asked.append(current().ask())
+        asked = [current().ask()]
         current().correct(second, part(second, "biomass"))
         current().tell(third, part(third, "biomass", "titre"), final=False)
-        asked.append(current().ask())
         current().close(second, "the sample was lost")
         asked.append(current().ask())
         current().tell(first, part(first, "feed", "ph", "titre"))
@@ -119,5 +117,3 @@ def test_rows_without_a_reward_are_data_for_models_of_variables(tmp_path):
         fermenter(tmp_path / "g.db", agent="GP-UCB").add_data(rows)
     with pytest.raises(ArgumentError, match="row 1: nothing was measured"):
         study.add_data([{"titre": None}])
-    report = study.report(tmp_path / "m.html").read_text(encoding="utf-8")
-    assert "Imported" in report

@@ -106,20 +106,18 @@ def outcome(path, data, whole):
     "mask", [None, *(pytest.param(one, marks=pytest.mark.slow) for one in (0x01, 0x10, 0x80, 0xFF))]
 )
 def test_a_flipped_byte_is_noticed_or_does_no_harm(study, tmp_path, mask):
-    """Each byte of the header and some of the others, or with a mask a seventh of them."""
+    """Some bytes, or with a mask each byte of the header and a seventh of the others."""
     data, whole = (tmp_path / "f.db").read_bytes(), content(tmp_path / "f.db")
     # Much of a small database is empty.
     filled, draw = [index for index, byte in enumerate(data) if byte and index >= 100], random.Random(100)
-    chosen = draw.sample(filled, 60) if mask is None else filled[mask % 7 :: 7]
-    flips = [(index, mask or 0xFF) for index in range(100)] + [
-        (index, mask or 1 << draw.randrange(8)) for index in chosen
-    ]
+    chosen = [*range(0, 100, 4), *draw.sample(filled, 25)] if mask is None else [*range(100), *filled[mask % 7 :: 7]]
+    flips = [(index, mask or 1 << draw.randrange(8)) for index in chosen]
     found = Counter()
     for index, bits in flips:
         flipped = data[:index] + bytes([data[index] ^ bits]) + data[index + 1 :]
         found[outcome(tmp_path / "copy.db", flipped, whole)] += 1
     # The rest is of no use to SQLite.
-    assert found["named"] > (50 if mask is None else 0)
+    assert found["named"] > (20 if mask is None else 0)
     assert set(found) <= {"named", "same"}
 
 

@@ -12,7 +12,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import Range, create_study, load_study
 from cbo_gym.study.report import sections
-from tests.support.studies import SOFT, events_of, fermenter, grown, play, soft
+from tests.support.studies import events_of, fermenter, grown, play
 
 slow = pytest.mark.slow
 PAID = {"costs": {"ph": 10.0}, "budget": 30.0}
@@ -179,13 +179,3 @@ def test_the_command_line_shows_when_to_stop(tmp_path):
     assert found["probability"] == study.stopping(0.1).probability
     assert found["spending"]["remaining"] == study.stopping().spending.remaining
     assert load_study(storage=path).description.budget == 30.0
-
-
-@pytest.mark.parametrize("agent", ["MCBO"])
-@pytest.mark.slow
-def test_a_soft_study_has_all_parts(tmp_path, agent):
-    study = play(fermenter(tmp_path / "f.db", agent=agent, constraints=["growth <= 0.5"], **SOFT), 5, soft)
-    assert set(study.what_if({"feed": 2.0, "ph": 6.5}).outcomes) == {"growth", "titre"}
-    assert study.stopping().probability is not None
-    assert "growth <= 0.5 with" in study.ask().why
-    assert "growth 5" in parts(study)["trust"]
