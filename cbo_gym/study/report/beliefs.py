@@ -184,7 +184,7 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
         "panels": [],
         "figure": image(_arm_figure(snapshot, arms, band, counts, shown, possible), label),
         "notes": [f"{remainder} more arms are not shown."] if remainder else [],
-        "ruled_out": [_arm_name(arms[arm]) for arm in ruled_out],
+        "ruled_out": [snapshot.words(arms[arm]) for arm in ruled_out],
     }
 
 
@@ -204,12 +204,8 @@ def _arm_figure(
         colour = BLUE if arm in possible else GREY
         axis.plot([band.low[arm], band.high[arm]], [row, row], color=colour, linewidth=4, alpha=0.3)
         axis.plot([band.mean[arm]], [row], "D" if counts[arm] else "|", color=colour, markersize=4.5)
-    labels = [f"{_arm_name(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
+    labels = [f"{snapshot.words(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
     axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.units.objectives[0]))
     axis.set_yticks(range(len(shown)), labels)
     axis.grid(axis="y", visible=False)
     return figure
-
-
-def _arm_name(arm: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {value:g}" for name, value in arm.items()) or "nothing set"
