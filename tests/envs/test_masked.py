@@ -10,7 +10,7 @@ import cbo_gym
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.modes import make_dynamics
 from cbo_gym.problems.systems.function_networks import ackley, alpine2
-from cbo_gym.scm import Polynomial
+from cbo_gym.scm import Polynomial, Uniform
 from tests.support.loop import reset
 
 NETWORKS = ["Alpine2", "Rosenbrock"]
@@ -71,12 +71,13 @@ def test_a_masked_network_is_the_network_at_the_actions_drawn(name: str) -> None
         np.testing.assert_allclose(seen["nodes"], expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_signal_that_enters_several_nodes_confounds_them() -> None:
+def test_signals_are_uniform_and_confound_the_nodes_that_they_enter() -> None:
     masked = make_dynamics(ackley(), "masked")
     assert masked.scm.diagram.bidirected == {frozenset({"X0", "X1"})}
     assert masked.scm.action_nodes == {"X0": tuple(range(6)), "X1": tuple(range(6))}
     assert make_dynamics(alpine2(), "masked").scm.diagram.bidirected == frozenset()
     assert masked.super_arm_size == 3
+    assert [v.noise for v in masked.scm.noisy] == [Uniform()] * 6
 
 
 def test_extensions_are_keywords_of_the_environment() -> None:

@@ -17,7 +17,7 @@ from cbo_gym.problems.systems.contextual import (
     psa_contextual_2,
     truncated_normal,
 )
-from cbo_gym.scm import Intervention, Normal, StructuralCausalModel
+from cbo_gym.scm import Intervention, Normal, StructuralCausalModel, Uniform
 
 NETWORKS = "cbo_gym.problems.systems.function_networks:"
 PROBLEMS = [
@@ -134,6 +134,7 @@ def test_a_network_with_contexts_is_the_network() -> None:
     soft, contextual = rosenbrock(), contextual_network(f"{NETWORKS}rosenbrock", contexts=(2,))
     assert contextual.data(Contexts).names == ("A2",)
     assert list(contextual.manipulable) == ["A0", "A1", "A3", "A4"]
+    assert [v.noise for v in contextual.scm.noisy] == [Uniform(-2.0, 2.0)] * 5
     native = np.random.default_rng(0).uniform(-2, 2, (20, 5))
     expected = soft.scm.propagate((), Intervention.parameters(native))
     noise = tuple(native.T)  # of A0 to A4: the coordinates themselves
