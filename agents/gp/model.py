@@ -234,8 +234,8 @@ class GaussianProcess:
         Raises:
             ArgumentError: if the shapes do not fit or a number is not finite.
         """
-        x = np.array(inputs, dtype=np.float64, order="C").reshape(-1, self.dim)
-        y = np.array(outputs, dtype=np.float64).reshape(-1)
+        x = np.asarray(inputs, dtype=np.float64).reshape(-1, self.dim).copy()
+        y = np.asarray(outputs, dtype=np.float64).reshape(-1).copy()
         # Faster than numpy.broadcast_to, which counts because agents add hundreds of observations one by one.
         errors = np.zeros_like(y) + np.square(np.asarray(std, dtype=np.float64))
         if len(x) != len(y):
