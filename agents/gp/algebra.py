@@ -183,7 +183,7 @@ class OnColumns(Operation):
         def covariance(points: Tensor) -> Covariance:
             selected = points[..., self.columns]
             several = selected.dim() == 3 > data.dim() and selected.shape[1] > 1
-            if several and self.parts[0].broadcasts and (selected == selected[:, :1]).all():
+            if several and self.parts[0].broadcasts_gradients and (selected == selected[:, :1]).all():
                 selected = selected[:, :1]  # an action, which is the same in all samples of a rollout
             inner = function(selected)
 
@@ -280,7 +280,7 @@ def _split_inputs(points: Tensor) -> Tensor:
 
 def short_kernel(dim: int) -> Kernel:
     """Return a variance times a squared exponential whose prior expects short lengthscales."""
-    return Scale(SquaredExponential.short(dim))
+    return Scale(SquaredExponential.with_gamma_prior(dim))
 
 
 def two_part_kernel(dim: int, first: int) -> Kernel:

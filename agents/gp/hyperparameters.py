@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-FIELDS = ("start", "lower", "upper", "free", "lengths")
+FIELDS = ("start", "lower", "upper", "free", "is_lengthscale")
 CONSTANT, PRECISION, LOCATION, SLOPE, RATE = range(5)
 
 
@@ -26,7 +26,7 @@ class Hyperparameters:
         lower: lower bounds, ``(k,)``.
         upper: upper bounds, ``(k,)``.
         free: whether a fit varies them; the others keep their ``start``, ``(k,)``.
-        lengths: whether they are logarithms of lengthscales, ``(k,)``.
+        is_lengthscale: whether they are logarithms of lengthscales, ``(k,)``.
         prior: c, p, m, s and r, ``5 x k``.
     """
 
@@ -34,7 +34,7 @@ class Hyperparameters:
     lower: Tensor
     upper: Tensor
     free: Tensor
-    lengths: Tensor
+    is_lengthscale: Tensor
     prior: Tensor
 
     @classmethod

@@ -49,11 +49,11 @@ class Kernel(ABC):
     """Prior covariance of functions of d inputs.
 
     Attributes:
-        broadcasts: whether ``to_points`` of points that s samples share, ``b x 1 x d``, also takes gradients
-            ``b x s x n``.
+        broadcasts_gradients: whether ``to_points`` at points ``b x 1 x d``, which s samples share, also takes
+            gradients ``b x s x n``, one for each sample.
     """
 
-    broadcasts = False
+    broadcasts_gradients = False
 
     @property
     @abstractmethod
@@ -89,7 +89,8 @@ class Kernel(ABC):
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
         """Return ``count`` functions drawn from the prior: points ``... x d`` to values ``... x count``.
 
-        For hyper-parameters ``g x k`` as many are drawn from each prior, for points ``g x b x d``.
+        With ``theta`` of shape ``g x k``, ``count`` functions are drawn from each of the g priors, for points
+        ``g x b x d``.
 
         Raises:
             NotImplementedError: if the kernel cannot be drawn from.
@@ -97,11 +98,14 @@ class Kernel(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no draws")
 
     def features(self, theta: Tensor) -> tuple[int, Function] | None:
-        """Return f, and f features whose inner products are the covariances, ``... x d`` to ``... x f``; or None."""
+        """Return the number f of features, and the map from points ``... x d`` to features ``... x f``.
+
+        Inner products of features are covariances. None if the kernel has no finite number of features.
+        """
         return None
 
     def set_zeros(self, zeros: Tensor) -> None:  # noqa: B027  (most kernels are the same everywhere)
-        """Set the positions of the inputs' native zeros, ``(d,)``, in units in which the data fill [0, 1]."""
+        """Set the values, ``(d,)``, that inputs of 0 have after a scaling by which the data fill [0, 1]."""
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         """Return the kernel if some inputs are categories.
@@ -119,7 +123,7 @@ class Kernel(ABC):
     def with_lengthscale(self, length: float) -> Tensor:
         """Return the initial hyper-parameters, ``(k,)``, with one lengthscale for all inputs."""
         hyperparameters = self.hyperparameters
-        return torch.where(hyperparameters.lengths, math.log(length), hyperparameters.start)
+        return torch.where(hyperparameters.is_lengthscale, math.log(length), hyperparameters.start)
 
 
 class SquaredExponential(Kernel):
@@ -129,36 +133,37 @@ class SquaredExponential(Kernel):
 
     Args:
         dim: number of inputs.
-        lengths: the hyper-parameters; None for the default.
+        lengthscales: the hyper-parameters; None for the default.
     """
 
-    broadcasts = True
+    broadcasts_gradients = True
 
-    def __init__(self, dim: int, lengths: Hyperparameters | None = None) -> None:
+    def __init__(self, dim: int, lengthscales: Hyperparameters | None = None) -> None:
         self.dim = dim
-        if lengths is None:
-            lengths = Hyperparameters.lognormal([math.sqrt(2.0) + 0.5 * math.log(dim)] * dim, [math.sqrt(3.0)] * dim)
-            lengths.lower[:] = math.log(MIN_LENGTHSCALE)
-        lengths.lengths[:] = True
-        self._lengths = lengths
+        if lengthscales is None:
+            location, scale = math.sqrt(2.0) + 0.5 * math.log(dim), math.sqrt(3.0)
+            lengthscales = Hyperparameters.lognormal([location] * dim, [scale] * dim)
+            lengthscales.lower[:] = math.log(MIN_LENGTHSCALE)
+        lengthscales.is_lengthscale[:] = True
+        self._lengthscales = lengthscales
 
     @classmethod
-    def short(cls, dim: int) -> SquaredExponential:
+    def with_gamma_prior(cls, dim: int) -> SquaredExponential:
         """Return a kernel with a Gamma(3, 6) prior of the lengthscales, BoTorch's default for many years."""
-        lengths = Hyperparameters.gamma(*LENGTHSCALE_GAMMA, dim)
-        lengths.lower[:] = math.log(MIN_GAMMA_LENGTHSCALE)
-        return cls(dim, lengths)
+        lengthscales = Hyperparameters.gamma(*LENGTHSCALE_GAMMA, dim)
+        lengthscales.lower[:] = math.log(MIN_GAMMA_LENGTHSCALE)
+        return cls(dim, lengthscales)
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         return OneHot(self, categories) if categories else self
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        return self._lengths
+        return self._lengthscales
 
     @property
     def structure(self) -> Hashable:
-        return type(self), self.dim, tuple(self._lengths.lower.tolist())
+        return type(self), self.dim, tuple(self._lengthscales.lower.tolist())
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         # The exponent of scaled points a and b is one matrix product, of (a, -|a|^2 / 2, 1) and (b, 1, -|b|^2 / 2). So
@@ -167,18 +172,19 @@ class SquaredExponential(Kernel):
         # Centre the points, because the product loses digits far from the origin. The mean of no data is NaN.
         origin = data.mean(-2, keepdim=True).nan_to_num()
         scaled_data = (data - origin) * inverse
-        half = -0.5 * scaled_data.square().sum(-1, keepdim=True)
-        ones = torch.ones_like(half)
+        data_exponent = -0.5 * scaled_data.square().sum(-1, keepdim=True)
+        data_ones = torch.ones_like(data_exponent)
         variance = theta.new_ones(1) if log_scale is None else log_scale.exp().unsqueeze(-1)
-        rows = torch.cat([scaled_data, ones, half if log_scale is None else half + log_scale[..., None, None]], -1)
+        scaled_exponent = data_exponent if log_scale is None else data_exponent + log_scale[..., None, None]
+        rows = torch.cat([scaled_data, data_ones, scaled_exponent], -1)
 
         def covariance(points: Tensor) -> Covariance:
-            scaled, exponent, one = scaled_data, half, ones
+            scaled, exponent, ones = scaled_data, data_exponent, data_ones
             if points is not data:
                 scaled = (points - origin) * inverse
                 exponent = -0.5 * scaled.square().sum(-1, keepdim=True)
-                one = torch.ones_like(exponent)
-            cross = (torch.cat([scaled, exponent, one], -1) @ rows.mT).exp_()
+                ones = torch.ones_like(exponent)
+            cross = (torch.cat([scaled, exponent, ones], -1) @ rows.mT).exp_()
 
             def to_points(gradient: Tensor, _: Tensor) -> Tensor:
                 sums = (gradient * cross) @ rows[..., :-1]
@@ -205,20 +211,20 @@ class SquaredExponential(Kernel):
 
 
 class OneHot(Kernel):
-    """A squared exponential some of whose inputs are categories: the distance of two of them is 0 or 1.
+    """A squared exponential of one-hot encoded categories and of numbers: two different categories are at distance 1.
 
-    A category becomes as many columns as there are categories, with one lengthscale.
+    An input that is a category becomes one column for each of its categories, all with the same lengthscale.
 
     Args:
         kernel: the squared exponential of all inputs, with its hyper-parameters.
         categories: input -> number of categories, which are equally spaced in [0, 1].
     """
 
-    broadcasts = True
+    broadcasts_gradients = True
 
     def __init__(self, kernel: SquaredExponential, categories: Mapping[int, int]) -> None:
         self._kernel, self._categories = kernel, dict(categories)
-        # The input of each column.
+        # Index of the input from which each column is made.
         self._inputs = torch.tensor(
             [index for index in range(kernel.dim) for _ in range(self._categories.get(index, 1))]
         )
@@ -245,7 +251,7 @@ class OneHot(Kernel):
         return torch.cat(columns, -1)
 
     def _sum(self, gradient: Tensor) -> Tensor:
-        """Return the sums of the columns of each input, ``... x k`` to ``... x d``."""
+        """Return the sum of the columns of each input, ``... x k`` to ``... x d``."""
         sums = gradient.new_zeros(*gradient.shape[:-1], self._kernel.dim)
         return sums.index_add_(-1, self._inputs.to(gradient.device), gradient)
 
@@ -270,7 +276,7 @@ class OneHot(Kernel):
 
 
 class Affine(Kernel):
-    """``w_0 + sum_i w_i x_i x_i'``, each input counted from an origin in a unit that a fit does not vary.
+    """``w_0 + sum_i w_i x_i x_i'`` of inputs shifted to an origin and divided by a unit, both of which are fixed.
 
     The variances w have Gamma(2, 1) priors. The origin of an input is its native zero, or the end of its data next to
     zero; its unit is the greatest distance of its data from there. With another origin c, the product x f(z) of the
@@ -281,17 +287,17 @@ class Affine(Kernel):
         dim: number of inputs.
     """
 
-    broadcasts = True
+    broadcasts_gradients = True
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self._numbers = Hyperparameters.join(
+        self._hyperparameters = Hyperparameters.join(
             [Hyperparameters.gamma(2.0, 1.0, 1 + dim), Hyperparameters.flat([0.0] * dim + [1.0] * dim, free=False)]
         )
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        return self._numbers
+        return self._hyperparameters
 
     @property
     def structure(self) -> Hashable:
@@ -299,7 +305,7 @@ class Affine(Kernel):
 
     def set_zeros(self, zeros: Tensor) -> None:
         origin = zeros.cpu().clamp(0.0, 1.0)
-        self._numbers.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
+        self._hyperparameters.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
 
     def _split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the variances w_0, ``... x 1``, and w_i, the origin and the unit of each input, ``... x 1 x d``."""

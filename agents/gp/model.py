@@ -140,7 +140,7 @@ class GaussianProcess:
         self.update()
         copied = deepcopy(self)
         lengths = torch.nn.functional.pad(
-            self.kernel.hyperparameters.lengths, (0, len(self.theta) - len(self.kernel_theta))
+            self.kernel.hyperparameters.is_lengthscale, (0, len(self.theta) - len(self.kernel_theta))
         )
         copied.theta = self.theta - math.log(factor) * lengths
         copied._points = self._points[:0]

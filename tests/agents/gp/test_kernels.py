@@ -52,7 +52,9 @@ def test_gradients_are_those_of_autograd_and_of_finite_differences(kernel: str) 
 
 def expressions(dim: int) -> st.SearchStrategy[Kernel]:
     """Kernels of ``dim`` inputs."""
-    leaves = st.sampled_from([SquaredExponential(dim), SquaredExponential.short(dim), Affine(dim), Dot(), Constant()])
+    leaves = st.sampled_from(
+        [SquaredExponential(dim), SquaredExponential.with_gamma_prior(dim), Affine(dim), Dot(), Constant()]
+    )
     single = st.sampled_from([SquaredExponential(1), Scale(Dot()), Sum(Scale(Affine(1)), SquaredExponential(1))])
 
     def operations(kernels: st.SearchStrategy[Kernel]) -> st.SearchStrategy[Kernel]:
@@ -181,7 +183,7 @@ def test_priors_and_bounds_are_those_of_botorch_and_gpytorch() -> None:
     torch.testing.assert_close(own.start.exp()[None], reference.lengthscale.detach().double())
     for kernel, prior in [
         (SquaredExponential(3), reference.lengthscale_prior),
-        (SquaredExponential.short(3), gpytorch.priors.GammaPrior(3.0, 6.0)),
+        (SquaredExponential.with_gamma_prior(3), gpytorch.priors.GammaPrior(3.0, 6.0)),
     ]:
         theta = theta_of(kernel, 0).requires_grad_(True)
         density, slope = log_prior(theta, kernel.hyperparameters.prior)
