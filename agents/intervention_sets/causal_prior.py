@@ -261,8 +261,8 @@ class RewardGP(GaussianProcess):
         return super()._make_noise() if self.noise_std is not None else usual_noise()
 
 
-class Regressed(NamedTuple):
-    """A GP of residuals at points.
+class GPQuery(NamedTuple):
+    """Points at which to predict with a GP of residuals.
 
     Attributes:
         gp: the GP.
@@ -330,10 +330,10 @@ class CausalGP(RewardGP):
         residual, spread = self.posterior(torch.cat([values, std[:, None]], -1))
         return mean + residual, spread
 
-    def regressed(self, values: Tensor) -> Regressed:
+    def query(self, values: Tensor) -> GPQuery:
         """Return the GP with its inputs and prior means at values ``n x d``."""
         mean, std = self._effect(values)
-        return Regressed(self, torch.cat([values, std[:, None]], -1), mean)
+        return GPQuery(self, torch.cat([values, std[:, None]], -1), mean)
 
     def prior_means(self) -> Tensor:
         """Return prior means at the data, shape ``(n,)``."""

@@ -26,13 +26,13 @@ from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.gp.forecast import draw_joint, predict_left_out
 from cbo_gym.agents.gp.model import is_noiseless
-from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, ObservationalModel, Regressed, RewardGP
+from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, GPQuery, ObservationalModel, RewardGP
 from cbo_gym.agents.intervention_sets.set_models import (
     EmptySetModel,
     InterventionSetModel,
     SeparateSetModel,
     SetModel,
-    Setting,
+    SharedConfig,
     SharedSetModel,
 )
 from cbo_gym.agents.intervention_sets.sets_gp import SetsGP
@@ -148,9 +148,9 @@ class CBO(Agent):
             categories = task.codec.domains.category_counts
             self._gp = SetsGP(task.reward, len(task.manipulable), self.device, noise_std, categories)
         costs, cost_of_observing = self._make_costs()
-        setting = Setting(task, self.effects, costs, self.device)
+        config = SharedConfig(task, self.effects, costs, self.device)
         self._models: list[InterventionSetModel] = [
-            self.make_set_model(setting, index, int(self.rng.integers(2**31)))
+            self.make_set_model(config, index, int(self.rng.integers(2**31)))
             if target
             else self.make_empty_set_model(index, cost_of_observing)
             for index, target in enumerate(task.targets)
@@ -176,11 +176,11 @@ class CBO(Agent):
         """Make the model of the empty set, which has this index among the task's targets."""
         return EmptySetModel(self.task, index, cost)
 
-    def make_set_model(self, setting: Setting, index: int, seed: int) -> SetModel:
+    def make_set_model(self, config: SharedConfig, index: int, seed: int) -> SetModel:
         """Make the model of another of the task's target sets; ``seed`` is that of its search."""
         if self.in_common:
-            return SharedSetModel(setting, index, seed, self._gp)
-        return SeparateSetModel(setting, index, seed)
+            return SharedSetModel(config, index, seed, self._gp)
+        return SeparateSetModel(config, index, seed)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
         """Restrict the search for improvement to these target sets, if the task offers any or can be observed."""
@@ -306,16 +306,16 @@ class CBO(Agent):
         rng = np.random.default_rng(seed)
         draws = {self.task.reward: np.full((count, len(actions)), np.nan)}
         # Sets that share a GP are drawn together.
-        shared: dict[tuple[str, int], list[tuple[np.ndarray, Regressed]]] = defaultdict(list)
+        shared: dict[tuple[str, int], list[tuple[np.ndarray, GPQuery]]] = defaultdict(list)
         with torch.no_grad():
             for model, columns, values in self._by_model(actions):
                 if isinstance(model, EmptySetModel):
                     draws[self.task.reward][:, columns] = model.draw(count, len(columns), rng, noise)
                     continue
-                if not (regressions := model.regressions(values)):
+                if not (queries := model.gp_queries(values)):
                     return None
-                for node, regressed in regressions.items():
-                    shared[node, id(regressed.gp)].append((columns, regressed))
+                for node, query in queries.items():
+                    shared[node, id(query.gp)].append((columns, query))
             for (node, _), parts in shared.items():
                 inputs, means = (torch.cat(columns) for columns in zip(*[part[1:] for _, part in parts], strict=True))
                 drawn = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
@@ -329,9 +329,9 @@ class CBO(Agent):
         gps: dict[str, dict[int, RewardGP]] = defaultdict(dict)
         with torch.no_grad():
             for model, _, values in self._by_model([past.action for past in self.history]):
-                regressions = {} if isinstance(model, EmptySetModel) else model.regressions(values)
-                for node, regressed in regressions.items():
-                    gps[node][id(regressed.gp)] = regressed.gp
+                queries = {} if isinstance(model, EmptySetModel) else model.gp_queries(values)
+                for node, query in queries.items():
+                    gps[node][id(query.gp)] = query.gp
             each = {node: [predict_left_out(gp, gp.rewards) for gp in by_id.values()] for node, by_id in gps.items()}
         return {node: LeaveOneOut.join(predictions) for node, predictions in each.items()}
 

@@ -22,10 +22,10 @@ from cbo_gym._util.summation import add_up
 from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
 from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import log_expected_improvement
-from cbo_gym.agents.intervention_sets.causal_prior import Effect, ObservationalModel, Regressed
+from cbo_gym.agents.intervention_sets.causal_prior import Effect, GPQuery, ObservationalModel
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts
 from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs, Priors, SeparateGPs
-from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel, Setting
+from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel, SharedConfig
 from cbo_gym.scm.scopes import minimal_among
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
@@ -73,8 +73,8 @@ class CCBO(CBO):
     def make_empty_set_model(self, index: int, cost: float) -> EmptySetModel:
         return ConstrainedEmptySetModel(self.task, index, cost, self.effects)
 
-    def make_set_model(self, setting: Setting, index: int, seed: int) -> SetModel:
-        return ConstrainedSetModel(setting, index, seed, self.effects, self.multi_task)
+    def make_set_model(self, config: SharedConfig, index: int, seed: int) -> SetModel:
+        return ConstrainedSetModel(config, index, seed, self.effects, self.multi_task)
 
     def choose_targets(self) -> Collection[frozenset[str]]:
         constrained = [constraint.node for constraint in self.task.constraints]
@@ -193,9 +193,9 @@ class ConstrainedSetModel(SetModel):
 
     _effects: OutcomeEffects
 
-    def __init__(self, setting: Setting, index: int, seed: int, effects: OutcomeEffects, multi_task: bool) -> None:
-        super().__init__(setting, index, seed)
-        task, device, target = setting.task, setting.device, self._target
+    def __init__(self, config: SharedConfig, index: int, seed: int, effects: OutcomeEffects, multi_task: bool) -> None:
+        super().__init__(config, index, seed)
+        task, device, target = config.task, config.device, self._target
         affected = task.diagram.mutilate(target).descendants(target)
         self._of_values = [c for c in task.constraints if c.node in target]
         self._natural = [c for c in task.constraints if c.node not in target | affected]
@@ -267,10 +267,10 @@ class ConstrainedSetModel(SetModel):
         # A prior is given only at the candidates, where the priors of all outcomes are cached.
         return self._joint.predict(values, None if prior is None else self._priors)
 
-    def regressions(self, values: Tensor) -> dict[str, Regressed]:
+    def gp_queries(self, values: Tensor) -> dict[str, GPQuery]:
         if not isinstance(self._joint, SeparateGPs):
             return {}
-        return dict(zip(self._outcomes, self._joint.regressed(values.to(self._candidates)), strict=True))
+        return dict(zip(self._outcomes, self._joint.queries(values.to(self._candidates)), strict=True))
 
     def _at_data(self) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

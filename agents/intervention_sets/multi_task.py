@@ -20,7 +20,7 @@ from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 from cbo_gym.agents.gp.kernels import Covariance, CrossCovariance, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.noise import USUAL_NOISE, Noise, lowest
-from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, Effect, Regressed
+from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, Effect, GPQuery
 
 # Prior standard deviation of the logarithms of the diagonal of L, the root of the covariance between outcomes.
 LOG_DIAGONAL_STD = 0.5
@@ -98,9 +98,9 @@ class SeparateGPs:
         """Return the posterior at the data, as :meth:`predict` does."""
         return self.predict(self._values)
 
-    def regressed(self, values: Tensor) -> list[Regressed]:
-        """Return the GP of each outcome at values ``n x d``."""
-        return [gp.regressed(values) for gp in self._gps]
+    def queries(self, values: Tensor) -> list[GPQuery]:
+        """Return the query of each outcome's GP at values ``n x d``."""
+        return [gp.query(values) for gp in self._gps]
 
 
 class MultiTaskGPs(GaussianProcess):

@@ -19,7 +19,7 @@ from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
-from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel, ObservationalModel, Regressed, RewardGP
+from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel, GPQuery, ObservationalModel, RewardGP
 from cbo_gym.agents.intervention_sets.evidence import residual_std
 from cbo_gym.agents.intervention_sets.sets_gp import SetsGP, novelty
 from cbo_gym.task import Action, HardTask, Observation
@@ -31,7 +31,7 @@ SURVIVORS, CHILDREN = 4, 12
 RADII = (0.03, 0.005)
 
 
-class Setting(NamedTuple):
+class SharedConfig(NamedTuple):
     """The task, effect model, costs and torch device that the set models of an agent share."""
 
     task: HardTask
@@ -61,7 +61,7 @@ class InterventionSetModel(ABC):
 
     @abstractmethod
     def adjust(self, mean: float, unit: float) -> None:
-        """Adjust the prior to all rewards: to their mean, and to ``unit``, their standard deviation."""
+        """Adjust the prior to the rewards of all sets: their mean, and their standard deviation ``unit``."""
 
     def refresh(self) -> None:  # noqa: B027  (does nothing for the empty set, which has no causal prior)
         """Update the causal prior with the current observations."""
@@ -99,11 +99,15 @@ class InterventionSetModel(ABC):
         """Standard deviation of a reward around E[Y | do(x)]."""
 
     def unexplained_noise(self) -> float | None:
-        """Return :attr:`noise` as :func:`residual_std` estimates it; ``None`` with too few observations."""
+        """Return an estimate of :attr:`noise` from observations alone; ``None`` if they are too few.
+
+        It is the standard deviation of the reward's residuals in a regression on the set's variables, see
+        :func:`residual_std`.
+        """
         return None
 
     def log_surcharge(self, values: Tensor) -> Tensor:
-        """Return log(c / ``cost``) with c the cost of playing values ``n x d`` in [0, 1], shape ``(n,)``."""
+        """Return log(c / ``cost``), ``(n,)``, where c is the whole cost of playing values ``n x d`` in [0, 1]."""
         return values.new_zeros(len(values))
 
     def action(self, values: np.ndarray) -> Action:
@@ -118,10 +122,10 @@ class InterventionSetModel(ABC):
 
 
 class EmptySetModel(InterventionSetModel):
-    """The empty set, modelled by the mean of its n rewards, with the standard error s / sqrt(n).
+    """Model of E[Y] without intervention: the mean of the n rewards, with the standard error s / sqrt(n).
 
-    Its rewards are observations. The standard deviation s includes one further reward, which is ``unit`` away from the
-    mean.
+    The standard deviation s counts one additional reward, ``unit`` away from the mean, so that it is positive for any
+    n.
     """
 
     def __init__(self, task: HardTask, index: int, cost: float) -> None:
@@ -170,14 +174,14 @@ class EmptySetModel(InterventionSetModel):
 
 
 class SetModel(InterventionSetModel):
-    """A set of variables, and the search for the values with the greatest expected improvement."""
+    """Model of a nonempty set, with the search for the values with the greatest expected improvement."""
 
     # Argument ``prior`` of _predict at the candidates, which refresh computes.
     _prior: tuple[Tensor, Tensor]
     _gp: RewardGP
 
-    def __init__(self, setting: Setting, index: int, seed: int) -> None:
-        task, effects, self._costs, device = setting
+    def __init__(self, config: SharedConfig, index: int, seed: int) -> None:
+        task, effects, self._costs, device = config
         self._target = task.targets[index]
         super().__init__(task, index, self._costs.fixed_cost(self._target))
         domains = Domains({name: domain for name, domain in task.manipulable.items() if name in self._target})
@@ -194,11 +198,11 @@ class SetModel(InterventionSetModel):
             self._candidates = self._levels.from_uniform(self._candidates).unique(dim=0)
         self._codec, self._limits = task.codec, task.codec.limits
         if self._limits is not None:
-            # Half of the candidates are drawn inside, most others are at the limits.
+            # Draw half of the candidates within the limits. The repair puts most of the others on the limits.
             is_set = self._limits.members_of(self._target)
             inside = self._limits.sample(is_set, len(self._candidates) // 2, np.random.default_rng(seed))
             self._candidates[: len(inside)] = torch.as_tensor(inside[:, is_set]).to(device)
-            self._candidates = self._inside(self._candidates)
+            self._candidates = self._within_limits(self._candidates)
 
     @abstractmethod
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -215,11 +219,11 @@ class SetModel(InterventionSetModel):
         return self._predict(points.to(self._candidates))
 
     @abstractmethod
-    def regressions(self, values: Tensor) -> dict[str, Regressed]:
-        """Return the models of the reward, and of other nodes, at values ``n x d``; empty unless each is one GP."""
+    def gp_queries(self, values: Tensor) -> dict[str, GPQuery]:
+        """Return GP queries at values ``n x d``, by outcome: the reward and other nodes; empty if any has no own GP."""
 
-    def _inside(self, values: Tensor) -> Tensor:
-        """Return values ``n x d`` within the limits of the next action; values inside do not change."""
+    def _within_limits(self, values: Tensor) -> Tensor:
+        """Move values ``n x d`` within the limits of the next action; values that satisfy them do not change."""
         if (limits := self._codec.limits) is None:
             return values
         points = values.new_zeros((len(values), self._count))
@@ -238,10 +242,10 @@ class SetModel(InterventionSetModel):
             with torch.no_grad():
                 return self._log_gain(values, best, augmented, prior) - self.log_surcharge(values)
 
-        # Whether a user fixes variables of the next action, which changes its limits.
-        is_steered = self._codec.limits is not self._limits
-        candidates = self._inside(self._candidates) if is_steered else self._candidates
-        scores = score(candidates, None if is_steered else self._prior)
+        # A user may fix variables of the next action, which changes its limits.
+        limits_changed = self._codec.limits is not self._limits
+        candidates = self._within_limits(self._candidates) if limits_changed else self._candidates
+        scores = score(candidates, None if limits_changed else self._prior)
         values, gain = evolve(
             candidates,
             scores,
@@ -251,7 +255,7 @@ class SetModel(InterventionSetModel):
             survivors=min(SURVIVORS, len(scores)),
             children=CHILDREN,
             levels=self._levels,
-            repair=None if self._codec.limits is None else self._inside,
+            repair=None if self._codec.limits is None else self._within_limits,
         )
         return self.action(values), gain - math.log(self.cost)
 
@@ -280,13 +284,13 @@ class SeparateSetModel(SetModel):
 
     _gp: CausalGP
 
-    def __init__(self, setting: Setting, index: int, seed: int) -> None:
-        super().__init__(setting, index, seed)
-        task = setting.task
+    def __init__(self, config: SharedConfig, index: int, seed: int) -> None:
+        super().__init__(config, index, seed)
+        task = config.task
         noise_std = 0.0 if is_noiseless(task, task.reward) else None
         name = f"{task.reward} | do({', '.join(sorted(self._target))})"
         self._gp: CausalGP = CausalGP(
-            name, len(self._members), self._effect, setting.device, noise_std, self._categories
+            name, len(self._members), self._effect, config.device, noise_std, self._categories
         )
 
     def observe(self, action: Action, observation: Observation, reward: float) -> None:
@@ -305,8 +309,8 @@ class SeparateSetModel(SetModel):
     def prior_means(self) -> np.ndarray:
         return self._gp.prior_means().cpu().numpy()
 
-    def regressions(self, values: Tensor) -> dict[str, Regressed]:
-        return {self._reward: self._gp.regressed(values.to(self._candidates))}
+    def gp_queries(self, values: Tensor) -> dict[str, GPQuery]:
+        return {self._reward: self._gp.query(values.to(self._candidates))}
 
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self._gp.predict(values, prior)
@@ -318,11 +322,11 @@ class SharedSetModel(SetModel):
     _gp: SetsGP
     _effects: ObservationalModel | CandidateGraphs
 
-    def __init__(self, setting: Setting, index: int, seed: int, gp: SetsGP) -> None:
-        super().__init__(setting, index, seed)
+    def __init__(self, config: SharedConfig, index: int, seed: int, gp: SetsGP) -> None:
+        super().__init__(config, index, seed)
         self._gp = gp
-        self._columns = [setting.task.nodes.index(name) for name in setting.task.manipulable]
-        self._domains = setting.task.codec.domains
+        self._columns = [config.task.nodes.index(name) for name in config.task.manipulable]
+        self._domains = config.task.codec.domains
         # Values played so far, ``n x d``.
         self._values = self._candidates[:0]
 
@@ -352,8 +356,8 @@ class SharedSetModel(SetModel):
             inputs[:, index] = observed[:, index].mode().values
         inputs[:, self._members] = values
         inputs[:, [self._count + column for column in self._members]] = 1.0
-        informative = observed if self._effects.informs(self._target) else observed[:0]
-        inputs[:, -2], inputs[:, -1] = std, novelty(values, informative[:, self._members])
+        relevant = observed if self._effects.informs(self._target) else observed[:0]
+        inputs[:, -2], inputs[:, -1] = std, novelty(values, relevant[:, self._members])
         return inputs, mean
 
     def estimates(self) -> np.ndarray:
@@ -363,9 +367,9 @@ class SharedSetModel(SetModel):
     def prior_means(self) -> np.ndarray:
         return self._gp.prior_means(self.index).cpu().numpy()
 
-    def regressions(self, values: Tensor) -> dict[str, Regressed]:
+    def gp_queries(self, values: Tensor) -> dict[str, GPQuery]:
         inputs, means = self._inputs(values.to(self._candidates))
-        return {self._reward: Regressed(self._gp, inputs, means)}
+        return {self._reward: GPQuery(self._gp, inputs, means)}
 
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self._gp.predict(*(prior or self._inputs(values)))
