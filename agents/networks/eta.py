@@ -15,16 +15,14 @@ from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.task import Action
 
-# Width of the networks' hidden layers.
-WIDTH = 16
-# Largest absolute eta at the start: the output is a tanh, whose slope vanishes at eta = 1.
+# Number of hidden units of a network.
+HIDDEN = 16
+# Largest absolute eta of an initial network. The output is a tanh, whose gradient vanishes near 1.
 MAX_INITIAL_ETA = 0.95
 
 
 class WithEta(ActionFeatures):
-    """Features of actions whose search points and inputs begin with ``(eta + 1) / 2`` of each node.
-
-    The search point or input of ``features`` follows.
+    """Features of actions, preceded by ``(eta + 1) / 2`` of each node in both search points and inputs.
 
     Args:
         features: features of the actions.
@@ -132,10 +130,10 @@ class EtaNetworks:
         layers = {}
         for node, constant in eta.items():
             dim, starts = network.surrogates[node].dim, len(constant)
-            weights = torch.randn((starts, dim, WIDTH), dtype=torch.float64, generator=generator) / dim**0.5
-            biases = 2.0 * torch.rand((starts, 1, WIDTH), dtype=torch.float64, generator=generator) - 1.0
+            weights = torch.randn((starts, dim, HIDDEN), dtype=torch.float64, generator=generator) / dim**0.5
+            biases = 2.0 * torch.rand((starts, 1, HIDDEN), dtype=torch.float64, generator=generator) - 1.0
             output_weights = (
-                0.1 / WIDTH**0.5 * torch.randn((starts, WIDTH, 1), dtype=torch.float64, generator=generator)
+                0.1 / HIDDEN**0.5 * torch.randn((starts, HIDDEN, 1), dtype=torch.float64, generator=generator)
             )
             output_bias = constant.clamp(-MAX_INITIAL_ETA, MAX_INITIAL_ETA).atanh().unsqueeze(-1)
             layers[node] = [tensor.to(constant) for tensor in (weights, biases, output_weights, output_bias)]
