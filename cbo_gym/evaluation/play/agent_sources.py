@@ -26,8 +26,8 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError, CBOGymError, short_repr
 from cbo_gym.evaluation.play.players import describe_isolated
+from cbo_gym.evaluation.runs.interactive_code import HASH_DIGITS, INTERACTIVE
 from cbo_gym.evaluation.runs.revisions import import_spec, modules_of, stamps_of
-from cbo_gym.evaluation.runs.typed_code import DIGITS, WORD
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> t
     except Exception as error:
         payload = _warn_it_plays_here(name, error)
     digest = hashlib.sha256(f"{sorted(stamps.items())}{_state_of(source, payload, stamps)}".encode()).hexdigest()
-    stamps[name] = f"{WORD}+{digest[:DIGITS]}"
+    stamps[name] = f"{INTERACTIVE}+{digest[:HASH_DIGITS]}"
     if payload:
         try:
             describe_isolated(payload)
@@ -146,7 +146,7 @@ def _warn_it_plays_here(name: str, error: Exception) -> bytes:
 
 def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
     """Return the state by which agents of the same source code differ; the pickle's hash if the code is unknown."""
-    if any(stamp.rpartition("+")[2] == WORD for stamp in stamps.values()):
+    if any(stamp.rpartition("+")[2] == INTERACTIVE for stamp in stamps.values()):
         return hashlib.sha256(payload).hexdigest()
     return " ".join(map(_hash_of, _parts_of(source, stamps, set())))
 

@@ -21,8 +21,8 @@ from cbo_gym.agent_registry.finding import find_agent
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry, registry_path
+from cbo_gym.evaluation.runs.interactive_code import HASH_DIGITS, interactive_stamp, module_of
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.runs.typed_code import DIGITS, module_of, typed_stamp
 from cbo_gym.problems.build import is_yaml_file
 
 PACKAGE = "cbo_gym"
@@ -56,7 +56,7 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
     A registered environment has the revision of its entry, an agent of the zoo that of its class. A third-party agent
     or problem has a stamp of each package or module that defines it, version and hash, ``"0.3.0+5f2c1e0b9a77"``, the
     hash of a problem's YAML file, and the revision of the zoo's agent from which it is derived. Code without a file is
-    ``"unreleased+interactive"``, see :func:`cbo_gym.evaluation.runs.typed_code.typed_stamp`.
+    ``"unreleased+interactive"``, see :func:`cbo_gym.evaluation.runs.interactive_code.interactive_stamp`.
 
     Args:
         modules: Modules of the agent.
@@ -166,7 +166,7 @@ def _stamp_of(name: str) -> str:
         return str(entry.revision)
     if is_yaml_file(name):
         return _hash({name: Path(name)})
-    return f"{_version_of(name)}+{_hash_of_module(name) or typed_stamp(name)}"
+    return f"{_version_of(name)}+{_hash_of_module(name) or interactive_stamp(name)}"
 
 
 @cache
@@ -204,7 +204,7 @@ def _hash(files: Mapping[str, Path]) -> str:
         content = path.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
-    return digest.hexdigest()[:DIGITS]
+    return digest.hexdigest()[:HASH_DIGITS]
 
 
 @cache

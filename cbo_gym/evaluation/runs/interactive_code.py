@@ -1,4 +1,4 @@
-"""Code without a file: from standard input, a prompt, a notebook's cells or ``exec``."""
+"""Stamps of classes that are defined in no file: at a prompt, in a notebook, on standard input, or by ``exec``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ import sys
 from collections.abc import Iterator
 from types import FunctionType
 
-WORD = "interactive"
-# The module of classes that exec defined in a namespace without a name.
-NOWHERE = "<exec>"
+# Stamp of code whose source is unknown.
+INTERACTIVE = "interactive"
+# Module name for classes that exec defined in a namespace without ``__name__``.
+EXEC_MODULE = "<exec>"
 # Hexadecimal digits of a hash.
-DIGITS = 12
+HASH_DIGITS = 12
 
 
-def module_of(kind: type) -> str:
-    """Return the module of a class; :data:`NOWHERE` for one that falsely claims to be a builtin."""
-    is_true = kind.__module__ != "builtins" or getattr(builtins, kind.__name__, None) is kind
-    return kind.__module__ if is_true else NOWHERE
+def module_of(cls: type) -> str:
+    """Return the name of a class's module, or :data:`EXEC_MODULE`.
+
+    Python gives a class that exec defines in a namespace without ``__name__`` the module ``builtins``.
+    """
+    is_correct = cls.__module__ != "builtins" or getattr(builtins, cls.__name__, None) is cls
+    return cls.__module__ if is_correct else EXEC_MODULE
 
 
-def typed_stamp(module: str) -> str:
+def interactive_stamp(module: str) -> str:
     """Return the stamp of a module without a file: ``"interactive.5f2c1e0b9a77"``, with a hash of its source code.
 
     The source code is that of all cells, or entries at the prompt, that defined a class or a function of the module.
@@ -32,11 +36,11 @@ def typed_stamp(module: str) -> str:
     """
     codes = {_source(name, module) for name in _source_names(module)}
     if not codes or "" in codes:
-        return WORD
+        return INTERACTIVE
     digest = hashlib.sha256()
     for code in sorted(codes):
         digest.update(f"{len(code)}\0{code}".encode())
-    return f"{WORD}.{digest.hexdigest()[:DIGITS]}"
+    return f"{INTERACTIVE}.{digest.hexdigest()[:HASH_DIGITS]}"
 
 
 def _source_names(module: str) -> Iterator[str]:
