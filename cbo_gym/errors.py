@@ -16,11 +16,11 @@ from typing import Any
 MAX_LENGTH = 200
 # Number of characters of an error with its traceback.
 MAX_ERROR_LENGTH = 10_000
-# Largest number of names that a message lists.
+# Largest number of names that a message lists in full.
 FEW_NAMES = 12
 # Exceptions that third-party code may raise.
-FAILURES = (Exception, SystemExit, GeneratorExit)
-# Writes only the beginning of a value, of nested lists too.
+THIRD_PARTY_ERRORS = (Exception, SystemExit, GeneratorExit)
+# Representation that cuts off long and deeply nested values.
 _SHORT = Repr()
 _SHORT.maxlevel = 4
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxarray = 12
@@ -48,10 +48,10 @@ class HiddenGraphError(UnsupportedModeError):
 
 
 class OperationError(CBOGymError, RuntimeError):
-    """An operation failed, such as a call of a worker process, or equations do not settle or overflow."""
+    """An operation failed: a worker process died, or equations overflowed or did not converge."""
 
 
-#: What pip installs: the clone, until ``make release`` writes the name in the index.
+#: Argument of ``pip install``: the folder of the clone; ``make release`` replaces it by the name on PyPI.
 PACKAGE_SOURCE = "."
 
 
@@ -100,7 +100,7 @@ def naming_the_extra(subject: str, extra: str = "") -> Iterator[None]:
 
     Args:
         subject: Name of the import.
-        extra: Extra that installs all libraries that ``subject`` needs; if empty, that of the missing library.
+        extra: Extra that installs all libraries that ``subject`` needs; if empty, the extra of the missing library.
 
     Raises:
         MissingExtraError: in place of the ModuleNotFoundError of a library in ``EXTRA_OF``; other errors pass.
@@ -137,7 +137,7 @@ def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
     Args:
         given: The unknown name.
         known: All valid names.
-        listed_by: Command that lists them, named if they are many.
+        listed_by: Command that lists all names; the message gives it if they are too many to list.
     """
     names = list(known)
     is_short = len(names) <= FEW_NAMES
@@ -163,7 +163,7 @@ def short_repr(given: Any) -> str:
     """Return the representation of a value for a message: one short line."""
     try:
         string = " ".join(_SHORT.repr(given).split())
-    except FAILURES:
+    except THIRD_PARTY_ERRORS:
         # A third-party __repr__ may raise anything.
         return f"an object of type {type(given).__name__}"
     return shorten(string)
@@ -178,5 +178,5 @@ def message_of(error: BaseException) -> str:
 
 
 def shorten(string: str) -> str:
-    """Return the beginning of a string that may be long."""
+    """Return the string, cut off after :data:`MAX_LENGTH` characters."""
     return string if len(string) <= MAX_LENGTH else f"{string[:MAX_LENGTH]}..."

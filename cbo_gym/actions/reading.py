@@ -15,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from numpy import int64, ndarray
 
-from cbo_gym.errors import FAILURES, ArgumentError, short_repr
+from cbo_gym.errors import THIRD_PARTY_ERRORS, ArgumentError, short_repr
 
 FLOAT = np.dtype(np.float64)
 # Largest depth of nested lists; batches of cells have three.
@@ -101,7 +101,7 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
             return value[first], value[second]
         if isinstance(value, Mapping) and len(value) == len(keys):
             return tuple([value[key] for key in keys])
-    except FAILURES as error:
+    except THIRD_PARTY_ERRORS as error:
         # A caller's mapping may raise anything.
         cause = error
     allowed = f"the action must be a dict with the keys {' and '.join(map(repr, keys))} alone"
@@ -176,7 +176,7 @@ def _real_array(value: Any, allowed: str) -> np.ndarray:
     """Return an array of real numbers of any dtype; ``allowed`` begins the error message."""
     try:
         array = np.asarray(_validate(value, MAX_DEPTH, itertools.count(1)))
-    except FAILURES as error:
+    except THIRD_PARTY_ERRORS as error:
         # A caller's object may raise anything.
         raise InvalidAction(f"{allowed}; given {short_repr(value)} ({short_repr(error)})") from error
     # Whole numbers too large for NumPy have another dtype.

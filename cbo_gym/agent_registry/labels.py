@@ -13,6 +13,7 @@ from cbo_gym.errors import ArgumentError, nearby, short_repr, shorten
 
 # Wildcards in patterns of labels.
 WILDCARDS = {"*": "any text", "?": "one character"}
+# Commands that error messages suggest.
 AGENTS_LISTED_BY = "cbo-gym agents"
 ENVS_LISTED_BY = "cbo-gym list"
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"

@@ -105,7 +105,8 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
     try:
         natural = mechanism(*causes)
     except ArithmeticError:
-        # Python's numbers raise this error where NumPy returns inf or nan. If all are set, the value is not used.
+        # Python's numbers raise this error where NumPy returns inf or nan. If the mask is all true, the mechanism's
+        # value is not used.
         if not np.all(mask):
             raise
         natural = 0.0
@@ -119,7 +120,7 @@ def not_finite(name: str, problem: str) -> OperationError:
 
     Args:
         name: name of the variable.
-        problem: predicate of the variable's mechanism, such as ``"gives nan"``.
+        problem: what the mechanism does, such as ``"gives nan"``.
     """
     return OperationError(
         f"{name} must be a finite real number; its mechanism {problem}. It divides by zero, overflows, or takes a "
