@@ -21,31 +21,33 @@ from cbo_gym.scm.linear import MAX_NODES, LinearNetwork
 VARICI = "Varici, Shanmugam, Sattigeri & Tajer (2023), Causal bandits for linear structural equation models"
 YAN = "Yan & Tajer (2024), Linear causal bandits: unknown graph and soft interventions"
 REWARD = "Y"
-# Range of the weights' means.
+# Range of the absolute values of the weights' means.
 MAGNITUDES = (0.25, 1.0)
 # Mean of noise on [0, 1].
-MEAN_NOISE = 0.5
+NOISE_MEAN = 0.5
 # Standard deviation of the weights about their means.
-SPREAD = 0.1
+WEIGHT_STD = 0.1
 
 Weights = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Switched:
-    """``w . (1, causes) + u`` with one of two vectors w, selected by a parameter from 0 to 1; interpolated between.
+class SwitchableMechanism:
+    """``w . (1, causes) + u`` with weights w that a parameter moves from the observational to the interventional ones.
+
+    The parameter is in [0, 1]; the weights are linear in it.
 
     Args:
-        observational: the constant, then one weight per cause.
-        interventional: the same for a parameter of 1.
+        observational: weights for a parameter of 0: the constant, then one weight per cause.
+        interventional: weights for a parameter of 1, in the same order.
     """
 
     observational: Weights
     interventional: Weights
 
     def __call__(self, *values: Any) -> Floats:
-        *causes, switched, noise = values
-        constant, *weights = [weight + switched * change for weight, change in self._weights]
+        *causes, parameter, noise = values
+        constant, *weights = [weight + parameter * change for weight, change in self._weights]
         total = noise + constant
         for weight, cause in zip(weights, causes, strict=True):
             total = total + weight * cause
@@ -53,20 +55,20 @@ class Switched:
 
     def inline(self, values: Sequence[str]) -> str:
         """Return code of the same sum."""
-        *causes, switched, noise = values
-        weights = [f"({weight!r} + {switched} * {change!r})" for weight, change in self._weights]
+        *causes, parameter, noise = values
+        weights = [f"({weight!r} + {parameter} * {change!r})" for weight, change in self._weights]
         products = [f"{weight} * {cause}" for weight, cause in zip(weights[1:], causes, strict=True)]
         return " + ".join([noise, weights[0], *products])
 
     @property
     def _weights(self) -> list[tuple[float, float]]:
-        """Observational weights, and their changes where the parameter is 1."""
+        """Each observational weight, and the difference of the interventional weight from it."""
         pairs = zip(self.observational, self.interventional, strict=True)
         return [(float(weight), float(other - weight)) for weight, other in pairs]
 
 
 @dataclass(frozen=True)
-class Shifted:
+class ConstantMechanism:
     """A constant plus noise."""
 
     constant: float
@@ -124,31 +126,34 @@ def halved(degree: int = 3, layers: int = 2) -> Problem:
     """
     causes = _connect_layers(degree, layers)
     ones, halves = (
-        [(MEAN_NOISE, *[weight] * len(causes_of_node)) for causes_of_node in causes] for weight in (1.0, 0.5)
+        [(NOISE_MEAN, *[weight] * len(causes_of_node)) for causes_of_node in causes] for weight in (1.0, 0.5)
     )
     ones[-1], halves[-1] = halves[-1], ones[-1]
     description = f"{layers} layers of {degree} nodes, weights of 1 and 0.5"
-    pairs = list(zip(ones, halves, strict=True))
-    return _problem("LinearSEMHalved", description, YAN, causes, pairs, Uniform(-MEAN_NOISE, MEAN_NOISE))
+    weights = list(zip(ones, halves, strict=True))
+    return _problem("LinearSEMHalved", description, YAN, causes, weights, Uniform(-NOISE_MEAN, NOISE_MEAN))
 
 
 def _connect_layers(degree: int, layers: int) -> list[list[int]]:
-    d = whole_number("degree", degree, at_least=1, at_most=MAX_NODES - 1)
-    count = whole_number("layers", layers, at_least=1, at_most=MAX_NODES - 1)
-    if d * count >= MAX_NODES:
-        raise ArgumentError(f"degree times layers must be at most {MAX_NODES - 1}; given {d} times {count}")
-    above = [list(range(d * (layer - 1), d * layer)) for layer in range(1, count + 1)]
-    return [[] for _ in range(d)] + [layer for layer in above[:-1] for _ in range(d)] + [above[-1]]
+    """Return the indices of the causes of each node, layer by layer, the reward last."""
+    degree = whole_number("degree", degree, at_least=1, at_most=MAX_NODES - 1)
+    layers = whole_number("layers", layers, at_least=1, at_most=MAX_NODES - 1)
+    if degree * layers >= MAX_NODES:
+        raise ArgumentError(f"degree times layers must be at most {MAX_NODES - 1}; given {degree} times {layers}")
+    nodes_of_layers = [list(range(degree * layer, degree * (layer + 1))) for layer in range(layers)]
+    inner = [layer for layer in nodes_of_layers[:-1] for _ in range(degree)]
+    return [[] for _ in range(degree)] + inner + [nodes_of_layers[-1]]
 
 
 def _random_problem(name: str, description: str, causes: Sequence[Sequence[int]], rng: np.random.Generator) -> Problem:
-    pairs = [_draw(rng, 1 + len(causes_of_node)) for causes_of_node in causes]
-    return _problem(f"{name}{len(causes)}", description, VARICI, causes, pairs, Normal())
+    weights = [_draw_weights(rng, 1 + len(causes_of_node)) for causes_of_node in causes]
+    return _problem(f"{name}{len(causes)}", description, VARICI, causes, weights, Normal())
 
 
-def _draw(rng: np.random.Generator, size: int) -> tuple[Weights, Weights]:
+def _draw_weights(rng: np.random.Generator, size: int) -> tuple[Weights, Weights]:
+    """Return an observational and an interventional vector of weights."""
     means = rng.uniform(*MAGNITUDES, size) * rng.choice([-1.0, 1.0], size)
-    observational, interventional = np.stack([means, -means]) + SPREAD * rng.standard_normal((2, size))
+    observational, interventional = np.stack([means, -means]) + WEIGHT_STD * rng.standard_normal((2, size))
     return tuple(observational.tolist()), tuple(interventional.tolist())
 
 
@@ -157,40 +162,44 @@ def _problem(
     description: str,
     citation: str,
     causes: Sequence[Sequence[int]],
-    pairs: Sequence[tuple[Weights, Weights]],
+    weights: Sequence[tuple[Weights, Weights]],
     noise: Distribution,
 ) -> Problem:
-    """Return the problem with a pair of weight vectors for each node; a node with equal vectors has no parameter."""
+    """Return the problem with an observational and an interventional vector of weights for each node.
+
+    A node whose vectors are equal has no parameter.
+    """
     names = [*(f"X{i + 1}" for i in range(len(causes) - 1)), REWARD]
-    switched = [i for i, (observational, interventional) in enumerate(pairs) if observational != interventional]
+    # Nodes that an action can intervene on.
+    manipulable = [i for i, (observational, interventional) in enumerate(weights) if observational != interventional]
     variables = [
         Variable(
             names[i],
-            Switched(*pair) if i in switched else Shifted(*pair[0]),
+            SwitchableMechanism(*pair) if i in manipulable else ConstantMechanism(*pair[0]),
             tuple(names[cause] for cause in causes_of_node),
-            (switched.index(i),) if i in switched else (),
+            (manipulable.index(i),) if i in manipulable else (),
             noise,
         )
-        for i, (causes_of_node, pair) in enumerate(zip(causes, pairs, strict=True))
+        for i, (causes_of_node, pair) in enumerate(zip(causes, weights, strict=True))
     ]
-    best = _best(causes, pairs, switched)
+    best = _best_subset(causes, weights, manipulable)
     return Problem(
         name=name,
         scm=StructuralCausalModel(variables, reward=REWARD),
         description=f"A linear system, {description}; each node of the chosen subset gets other weights.",
         citation=citation,
-        action_domains=[(0.0, 1.0)] * len(switched),
-        action_names=[f"soft_{names[i]}" for i in switched],
-        optimal_action=[float(best[i]) for i in switched],
+        action_domains=[(0.0, 1.0)] * len(manipulable),
+        action_names=[f"soft_{names[i]}" for i in manipulable],
+        optimal_action=[float(best[i]) for i in manipulable],
         noiseless_mean=True,
     )
 
 
-def _best(
-    causes: Sequence[Sequence[int]], pairs: Sequence[tuple[Weights, Weights]], switched: Collection[int]
+def _best_subset(
+    causes: Sequence[Sequence[int]], pairs: Sequence[tuple[Weights, Weights]], manipulable: Collection[int]
 ) -> np.ndarray:
-    """Return for each node whether the interventional vector is better, as 0 or 1."""
-    network = LinearNetwork(causes, [1 + (i in switched) for i in range(len(causes))])
+    """Return the optimal subset: 1 for each node whose interventional vector is better, else 0."""
+    network = LinearNetwork(causes, [1 + (i in manipulable) for i in range(len(causes))])
     weights = np.zeros((len(causes), 2, network.width))
     for i, pair in enumerate(pairs):
         weights[i, :, : len(pair[0])] = pair
