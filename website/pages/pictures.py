@@ -13,7 +13,7 @@ from cbo_gym.drawing.diagram import ACTION, OUTLINE
 from cbo_gym.envs.picture import COLOURS, roles_of
 from cbo_gym.envs.registry import EnvEntry
 from cbo_gym.modes.base.dynamics import Dynamics
-from cbo_gym.modes.base.parametric import short_numbers
+from cbo_gym.modes.base.parametric import number_format
 from website.common import svg
 from website.common.kept import KEPT
 from website.common.paths import ROOT
@@ -82,7 +82,7 @@ def _parameters(dynamics: Dynamics) -> dict[str, list[Line]]:
 def _settings(dynamics: Dynamics) -> dict[str, list[Line]]:
     """Return the native ranges of the variables that may be set."""
     ranges = {
-        name: "{} to {}".format(*(short_numbers(*domain)(end) for end in domain))
+        name: "{} to {}".format(*(number_format(*domain)(end) for end in domain))
         for name, domain in dynamics.problem.manipulable.items()
         if name in dynamics.affected_nodes()
     }

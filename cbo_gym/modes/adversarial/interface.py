@@ -11,7 +11,7 @@ from cbo_gym.actions import Domains, GridBox, GridCodec
 from cbo_gym.actions.codec import Actions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.base.interface import Entry, Region
-from cbo_gym.modes.base.parametric import MISSING, short_numbers, widest_of
+from cbo_gym.modes.base.parametric import MISSING, number_format, widest_number
 from cbo_gym.modes.soft.interface import SoftInterface
 from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.problems.modes.adversarial import Adversary
@@ -82,8 +82,8 @@ class AdversarialInterface(SoftInterface):
 
     def _move_entry(self, name: str, values: Mapping[str, Floats]) -> Entry:
         domain = self.move_domains.intervals[self.move_domains.names.index(name)]
-        value = short_numbers(*domain)(float(values[name])) if name in values else MISSING
-        return Entry(f"{name} = {value} (adversary)", f"{name} = {widest_of(*domain)} (adversary)")
+        value = number_format(*domain)(float(values[name])) if name in values else MISSING
+        return Entry(f"{name} = {value} (adversary)", f"{name} = {widest_number(*domain)} (adversary)")
 
     def task_fields(self) -> dict[str, Any]:
         others = {

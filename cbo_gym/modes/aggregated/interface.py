@@ -15,7 +15,7 @@ from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.domains import Interval
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.modes.base.interface import Description, Entry, Region
-from cbo_gym.modes.base.parametric import MISSING, ParametricInterface, short_numbers, widest_of
+from cbo_gym.modes.base.parametric import MISSING, ParametricInterface, number_format, widest_number
 from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.problems.transform import Record, Transform
 from cbo_gym.scm import Floats, Intervention
@@ -118,11 +118,11 @@ class AggregatedInterface(ParametricInterface):
     def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
         """Return the cell's interval of the parameter in native units."""
         name, domain = self.domains.names[index], self.domains.intervals[index]
-        widest = f"{name} in [{widest_of(*domain)}, {widest_of(*domain)}]"
+        widest = f"{name} in [{widest_number(*domain)}, {widest_number(*domain)}]"
         if intervention is None:
             return Entry(f"{name} in {MISSING}", widest)
         assert isinstance(intervention, CellIntervention)
-        low, high = map(short_numbers(*domain), intervention.intervals[index])
+        low, high = map(number_format(*domain), intervention.intervals[index])
         return Entry(f"{name} in [{low}, {high}]", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:

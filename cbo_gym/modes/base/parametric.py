@@ -24,17 +24,18 @@ MISSING = "-"
 
 
 class ParametricInterface(Interface):
-    """A mode whose actions are the soft parameters of a system, with their names if they have any."""
+    """A mode whose actions are values of a system's soft parameters."""
 
     task_class: ClassVar[type[ParametricTask]]
     #: Whether parameters may be categories or integers, or have steps or logarithmic scales.
     takes_kinds: ClassVar[bool] = False
 
     def require_parameters(self) -> Domains:
-        """Return the native units of the soft parameters.
+        """Return the domains of the soft parameters.
 
         Raises:
-            ArgumentError: if the problem has none, only those of a super arm, or kinds that the mode does not take.
+            ArgumentError: if the problem has no soft parameters, is a masked problem, or has kinds of parameters (such
+                as categories) that the mode does not take.
         """
         if self.problem.data(SuperArms) is not None:
             raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
@@ -48,7 +49,10 @@ class ParametricInterface(Interface):
         return self.problem.domains
 
     def named_values(self, values: Sequence[object] | np.ndarray) -> Description:
-        """Return one value per coordinate, by the parameters' names or else by node, a tuple if a node has several."""
+        """Return the values of an action's coordinates by parameter, or by node if parameters have no names.
+
+        The value of a node with several parameters is a tuple.
+        """
         return {name: get(values) for name, get in self._getters}
 
     @cached_property
@@ -57,26 +61,28 @@ class ParametricInterface(Interface):
 
     @cached_property
     def coordinates(self) -> Mapping[str, tuple[int, ...]]:
-        """Coordinates by the parameters' names, or else by the node that they affect."""
+        """Indices of coordinates by parameter, or by affected node if parameters have no names."""
         if self.domains.named:
             return {name: (index,) for index, name in enumerate(self.domains.names)}
-        return self.own_nodes
+        return self.coordinates_by_node
 
     @property
-    def own_nodes(self) -> Mapping[str, tuple[int, ...]]:
-        """Coordinates of actions by the node that they enter."""
+    def coordinates_by_node(self) -> Mapping[str, tuple[int, ...]]:
+        """Indices of coordinates by the node whose mechanism they enter."""
         count = len(self.domains)
         by_node = {node: tuple(i for i in entering if i < count) for node, entering in self.scm.action_nodes.items()}
         return {node: coordinates for node, coordinates in by_node.items() if coordinates}
 
     def priceable(self) -> Priceable:
-        """Return the parameters, by their names or that of the node that they enter; null is the reference."""
+        """Return the parameters by their names and by node; their prices are for changes from the null action."""
         names = self.domains.names
-        items = {node: tuple(names[i] for i in indices) for node, indices in self.own_nodes.items()}
-        return Priceable(items | {name: (name,) for name in names}, [frozenset({name}) for name in names], self._origin)
+        items = {node: tuple(names[i] for i in indices) for node, indices in self.coordinates_by_node.items()}
+        items |= {name: (name,) for name in names}
+        return Priceable(items, [frozenset({name}) for name in names], self._null_values)
 
     @cached_property
-    def _origin(self) -> Mapping[str, float]:
+    def _null_values(self) -> Mapping[str, float]:
+        """Native value of each parameter in the null action."""
         names = self.domains.names
         native = self.problem.to_native(self.problem.null_action).tolist()
         return dict(zip(names, native[: len(names)], strict=True))
@@ -85,11 +91,11 @@ class ParametricInterface(Interface):
         """Return the parameters that differ from the null action."""
         return {
             name: (value != null, value)
-            for (name, null), value in zip(self._origin.items(), self.priced_values(intervention), strict=True)
+            for (name, null), value in zip(self._null_values.items(), self.priced_values(intervention), strict=True)
         }
 
     def priced_values(self, intervention: Intervention) -> Sequence[Floats]:
-        """Return the native value at which each of the agent's parameters is priced."""
+        """Return the native value of each of the agent's parameters from which its cost is computed."""
         return intervention.soft[: len(self.domains)]
 
     def affected_nodes(self) -> dict[str, str]:
@@ -106,8 +112,8 @@ class ParametricInterface(Interface):
         if labels := self.domains.categories(index):
             value = MISSING if intervention is None else labels[round(float(intervention.soft[index]))]
             return Entry(f"{name} = {value}", f"{name} = {max(labels, key=len)}")
-        value = MISSING if intervention is None else short_numbers(*domain)(float(intervention.soft[index]))
-        return Entry(f"{name} = {value}", f"{name} = {widest_of(*domain)}")
+        value = MISSING if intervention is None else number_format(*domain)(float(intervention.soft[index]))
+        return Entry(f"{name} = {value}", f"{name} = {widest_number(*domain)}")
 
     def transform_record(self, transform: Transform, record: Record) -> Record:
         if not isinstance(record, Mapping):
@@ -117,7 +123,7 @@ class ParametricInterface(Interface):
         return {transform.names[name]: float(unit.to_new(record[name])) for name, (_, unit) in units if name in record}
 
     def task_fields(self) -> dict[str, Any]:
-        by_node = self.own_nodes
+        by_node = self.coordinates_by_node
         return {
             "action_nodes": {name: by_node[name] for name in self.nodes if name in by_node},
             "action_domains": tuple(self.problem.action_domains)[: len(self.domains)],
@@ -125,12 +131,12 @@ class ParametricInterface(Interface):
         }
 
 
-def short_numbers(low: float, high: float) -> Callable[[float], str]:
-    """Return the format of numbers of an interval in pictures: to about a hundredth of it."""
+def number_format(low: float, high: float) -> Callable[[float], str]:
+    """Return the function that writes numbers of an interval in pictures, with about three significant digits."""
     decimals = min(max(2 - floor(log10(max(abs(low), abs(high)))), 0), 6)
     return f"{{:.{decimals}f}}".format
 
 
-def widest_of(low: float, high: float) -> str:
-    """Return the longest string of :func:`short_numbers` for the ends of the interval."""
-    return max(map(short_numbers(low, high), (low, high)), key=len)
+def widest_number(low: float, high: float) -> str:
+    """Return the longer of the two ends of the interval as written by :func:`number_format`."""
+    return max(map(number_format(low, high), (low, high)), key=len)

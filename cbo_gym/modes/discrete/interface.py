@@ -43,7 +43,7 @@ class DiscreteInterface(SettingInterface):
 
     @cached_property
     def arms(self) -> Sequence[Mapping[str, float]]:
-        """Interventions of the arms."""
+        """Value by variable for each arm, in native units."""
         return arms_of(self.problem)
 
     def make_codec(self) -> ArmCodec:
@@ -63,7 +63,7 @@ class DiscreteInterface(SettingInterface):
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
         masks = {name: mask[chosen] for name, mask in self._masks.items()}
-        # One variable is kept, so that a batch of observations alone has a shape.
+        # Omit variables that no chosen arm sets, except the first, whose mask gives a batch without settings its shape.
         first = self._settable[0]
         kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
@@ -78,8 +78,8 @@ class DiscreteInterface(SettingInterface):
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         if observational and {} not in self.arms:
             raise ArgumentError(f"{self.problem.name} has no arm that only observes; give observational=0")
-        observing = [list(self.arms).index({})] * observational
-        return np.concatenate([observing, rng.integers(len(self._arms), size=random or 0)]).astype(np.int64)
+        observational_arms = [list(self.arms).index({})] * observational
+        return np.concatenate([observational_arms, rng.integers(len(self._arms), size=random or 0)]).astype(np.int64)
 
     def regions(self) -> list[Region]:
         return []

@@ -15,7 +15,7 @@ from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import as_numbers
 from cbo_gym.errors import ArgumentError
 from cbo_gym.modes.base.interface import Description, Entry, Region
-from cbo_gym.modes.base.parametric import MISSING, ParametricInterface, short_numbers, widest_of
+from cbo_gym.modes.base.parametric import MISSING, ParametricInterface, number_format, widest_number
 from cbo_gym.modes.base.pricing import Priceable
 from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.problems.modes.masked import SuperArms
@@ -104,10 +104,10 @@ class MaskedInterface(ParametricInterface):
         """Return the base arm's signal if it was selected."""
         name, signal, ends = self._arms[index], self._signals[index], self.arms.signal_range
         # Errors of observation may make a signal negative.
-        widest = f"{name} = -{widest_of(*ends)}"
+        widest = f"{name} = -{widest_number(*ends)}"
         if intervention is None or intervention.soft[index] == 0.0:
             return Entry(f"{name} {MISSING}", widest, used=False)
-        return Entry(f"{name} = {short_numbers(*ends)(float(np.asarray(values[signal])))}", widest)
+        return Entry(f"{name} = {number_format(*ends)(float(np.asarray(values[signal])))}", widest)
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return the empty super arm for observational rounds, and random ones for the others."""
