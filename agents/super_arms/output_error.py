@@ -14,16 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbo_gym.agents.super_arms.separable_system import LARGEST, SeparableSystem
+from cbo_gym.agents.super_arms.separable_system import MAX_NODE_VALUE, SeparableSystem
 
-# Largest number of steps of a polish, and of dampings tried in each.
-MAX_STEPS, TRIALS = 30, 8
-# Relative gain in squared errors that ends a polish.
+# Largest number of Levenberg-Marquardt steps, and of dampings tried in each.
+MAX_STEPS, MAX_DAMPINGS = 30, 8
+# Smallest relative decrease of the squared errors with which the steps go on.
 MIN_GAIN = 1e-4
-DAMPING, EASIER, HARDER = 1e-3, 5.0, 4.0
+# First damping, and the factors by which a step that succeeds divides it and one that fails multiplies it.
+INITIAL_DAMPING, DAMPING_DECREASE, DAMPING_INCREASE = 1e-3, 5.0, 4.0
+# Ridge of the normal equations, relative to their largest diagonal entry.
 RIDGE = 1e-9
 # Step of the finite differences.
-WIDTH = 1e-4
+DIFFERENCE_STEP = 1e-4
+# Number of passes of the filter over all nodes.
 FILTER_PASSES = 3
 
 
@@ -32,20 +35,21 @@ class Solution(NamedTuple):
 
     Attributes:
         nodes: the predictions, shape ``(rounds, N)``.
-        slopes: their derivatives with respect to the coefficients that are not zero, shape ``(rounds, N, p)``.
+        jacobian: derivatives of the predictions with respect to the p coefficients that are not zero, shape
+            ``(rounds, N, p)``.
     """
 
     nodes: np.ndarray
-    slopes: np.ndarray
+    jacobian: np.ndarray
 
 
 def polish_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
     """Return the best of some acyclic systems by the Bayesian information criterion, after :func:`polish`."""
     polished_systems = (polish(system, exogenous, nodes) for system in systems)
-    return min(polished_systems, key=lambda system: _criterion(system, exogenous, nodes))
+    return min(polished_systems, key=lambda system: _bic(system, exogenous, nodes))
 
 
-def _criterion(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
+def _bic(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
     """Return the Bayesian information criterion, with errors of one variance."""
     error = system.mean_square_error(exogenous, nodes)
     count = int(np.count_nonzero(system.coefficients))
@@ -63,57 +67,63 @@ def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) ->
         nodes: the observed y, of the same shape.
     """
     solution = _solve(system, exogenous)
-    loss, damping = float(np.sum((nodes - solution.nodes) ** 2)), DAMPING
-    for _ in range(MAX_STEPS if solution.slopes.shape[-1] else 0):
+    loss, damping = float(np.sum((nodes - solution.nodes) ** 2)), INITIAL_DAMPING
+    for _ in range(MAX_STEPS if solution.jacobian.shape[-1] else 0):
         before = loss
-        slopes = solution.slopes.reshape(-1, solution.slopes.shape[-1])
-        gram, slope = slopes.T @ slopes, slopes.T @ (nodes - solution.nodes).ravel()
-        for _ in range(TRIALS):
-            moved = _step(system, gram, slope, damping)
-            trial = _solve(moved, exogenous)
-            if (trial_loss := float(np.sum((nodes - trial.nodes) ** 2))) < loss:
-                system, solution, loss, damping = moved, trial, trial_loss, damping / EASIER
+        jacobian = solution.jacobian.reshape(-1, solution.jacobian.shape[-1])
+        gram, gradient = jacobian.T @ jacobian, jacobian.T @ (nodes - solution.nodes).ravel()
+        for _ in range(MAX_DAMPINGS):
+            proposal = _step(system, gram, gradient, damping)
+            proposed = _solve(proposal, exogenous)
+            if (proposed_loss := float(np.sum((nodes - proposed.nodes) ** 2))) < loss:
+                system, solution, loss, damping = proposal, proposed, proposed_loss, damping / DAMPING_DECREASE
                 break
-            damping *= HARDER
+            damping *= DAMPING_INCREASE
         if not loss < (1.0 - MIN_GAIN) * before:
             break
     return system
 
 
-def _step(system: SeparableSystem, gram: np.ndarray, slope: np.ndarray, damping: float) -> SeparableSystem:
+def _step(system: SeparableSystem, gram: np.ndarray, gradient: np.ndarray, damping: float) -> SeparableSystem:
     damped = gram + np.diag(damping * gram.diagonal() + RIDGE * (1.0 + gram.diagonal().max()))
     coefficients = system.coefficients.copy()
-    coefficients[coefficients != 0.0] += np.linalg.solve(damped, slope)
+    coefficients[coefficients != 0.0] += np.linalg.solve(damped, gradient)
     return SeparableSystem(system.components, coefficients)
 
 
 def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
-    """Return the solutions, clipped as by :meth:`SeparableSystem.solve`, and their slopes."""
+    """Return the solutions, clipped as by :meth:`SeparableSystem.solve`, and their Jacobian."""
     coefficients = system.coefficients
     free = {index: column for column, index in enumerate(zip(*np.nonzero(coefficients), strict=True))}
     nodes = exogenous.T.copy()
-    slopes = np.zeros((*nodes.shape, len(free)))
+    jacobian = np.zeros((*nodes.shape, len(free)))
     for effect in system.causes_first:
-        for cause, value, rise in _influences(system, effect, nodes):
+        for cause, value, derivative in _evaluate_edges(system, effect, nodes):
             weights = coefficients[:, effect, cause]
             nodes[effect] += weights @ value
-            slopes[effect] += (weights @ rise)[:, None] * slopes[cause]
+            jacobian[effect] += (weights @ derivative)[:, None] * jacobian[cause]
             for k in np.flatnonzero(weights):
-                slopes[effect][:, free[k, effect, cause]] += value[k]
-        nodes[effect] = nodes[effect].clip(-LARGEST, LARGEST)
-    return Solution(nodes.T, np.moveaxis(slopes, 0, 1))
+                jacobian[effect][:, free[k, effect, cause]] += value[k]
+        nodes[effect] = nodes[effect].clip(-MAX_NODE_VALUE, MAX_NODE_VALUE)
+    return Solution(nodes.T, np.moveaxis(jacobian, 0, 1))
 
 
-def _influences(
+def _evaluate_edges(
     system: SeparableSystem, effect: int, nodes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield a node's causes, with values and slopes of the components, ``(K, rounds)``, at ``(N, rounds)`` nodes."""
+    """Yield each cause of a node, with the values and the derivatives of the components there, each ``(K, rounds)``.
+
+    Args:
+        system: the system.
+        effect: index of the node.
+        nodes: values of all nodes, ``(N, rounds)``.
+    """
     for cause in np.flatnonzero(system.coefficients[:, effect].any(axis=0)):
         below, value, above = (
             np.stack([component(nodes[cause] + shift) for component in system.components])
-            for shift in (-WIDTH, 0.0, WIDTH)
+            for shift in (-DIFFERENCE_STEP, 0.0, DIFFERENCE_STEP)
         )
-        yield int(cause), value, (above - below) / (2.0 * WIDTH)
+        yield int(cause), value, (above - below) / (2.0 * DIFFERENCE_STEP)
 
 
 def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -138,7 +148,7 @@ def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarr
                         predicted += weight * component(filtered_nodes[cause])
             errors[effect] = np.mean((observed[effect] - predicted) ** 2)
             variance = max(errors[effect], np.finfo(float).tiny)
-            trust = max(0.0, 1.0 - observation_variance / variance) if iteration else 0.5
-            filtered_nodes[effect] = predicted + trust * (observed[effect] - predicted)
+            gain = max(0.0, 1.0 - observation_variance / variance) if iteration else 0.5
+            filtered_nodes[effect] = predicted + gain * (observed[effect] - predicted)
         observation_variance = errors.min()
     return filtered_nodes.T

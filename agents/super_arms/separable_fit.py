@@ -18,7 +18,7 @@ import numpy as np
 
 from cbo_gym.agents.super_arms.output_error import filter_nodes, polish_best
 from cbo_gym.agents.super_arms.separable_system import (
-    IMPULSES,
+    GRID_POINTS,
     EdgeFunction,
     SeparableSystem,
     edges_of,
@@ -366,7 +366,7 @@ def fit_by_base_arm(
     depth = reachability(pooled.coefficients).sum(axis=1)
     # Effects come before their causes.
     for cause in np.argsort(-depth):
-        argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), IMPULSES)
+        argument = np.linspace(nodes[:, cause].min(), nodes[:, cause].max(), GRID_POINTS)
         impulse = argument[:, None] * (np.arange(count) == cause)
         response = SeparableSystem(components, fits[cause] * edges).solve(impulse)
         direct = response - SeparableSystem(components, assembled).influence(response)

@@ -18,9 +18,10 @@ Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]
 # Sweeps converge at a change below the tolerance, and diverge at a change ``DIVERGED`` times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 # Largest absolute value of a node.
-LARGEST = 1e6
-IMPULSES = 41
-# Largest spectral radius of the largest slopes of a system with cycles.
+MAX_NODE_VALUE = 1e6
+# Number of grid points at which a function of an edge is evaluated over the range of its cause.
+GRID_POINTS = 41
+# Largest spectral radius of the matrix of slope bounds, see :meth:`SeparableSystem.damp_cycles`.
 MAX_RADIUS = 0.95
 
 
@@ -35,46 +36,49 @@ class SeparableSystem:
     def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
         reached = reachability(coefficients)
-        # Causes first: a cause has fewer nodes upstream than its effects have, unless they are on one cycle.
+        # Causes come first, because a cause has fewer ancestors than its effects, unless they are on one cycle.
         by_depth = np.argsort(reached.sum(axis=1), kind="stable")
         blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
         self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
-        self._within = [self._edges_from(block, block) for block in self._blocks]
-        everything = range(len(reached))
-        self._out_of = [self._edges_from(block, [i for i in everything if i not in block]) for block in self._blocks]
+        self._inner_edges = [self._edges_from(block, block) for block in self._blocks]
+        all_nodes = range(len(reached))
+        self._outer_edges = [
+            self._edges_from(block, [i for i in all_nodes if i not in block]) for block in self._blocks
+        ]
 
     def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
+        """Return the edges from any of ``causes`` to any of ``effects``."""
         edges = []
         for cause in causes:
             for component, weights in zip(self.components, self.coefficients[:, :, cause], strict=True):
-                if reached := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
-                    edges.append((cause, component, reached))
+                if weighted_effects := [(i, weights[i]) for i in effects if weights[i] != 0.0]:
+                    edges.append((cause, component, weighted_effects))
         return edges
 
     def influence(self, nodes: np.ndarray) -> np.ndarray:
         """Return F(y) for ``nodes`` of shape ``(..., N)``."""
         total = np.zeros((nodes.shape[-1], *nodes.shape[:-1]))
         by_node = np.moveaxis(nodes, -1, 0)
-        for edges in (*self._within, *self._out_of):
-            _push(by_node, total, edges)
+        for edges in (*self._inner_edges, *self._outer_edges):
+            _add_effects(by_node, total, edges)
         return np.moveaxis(total, 0, -1)
 
     def solve(self, exogenous: np.ndarray) -> np.ndarray:
         """Return the y that solve the equations for z of shape ``(..., N)``.
 
         Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values are clipped to
-        :data:`LARGEST`.
+        :data:`MAX_NODE_VALUE`.
 
         Raises:
             ArithmeticError: if the sweeps do not converge.
         """
         nodes = np.moveaxis(exogenous, -1, 0).copy()
-        for block, within, out in zip(self._blocks, self._within, self._out_of, strict=True):
+        for block, inner, outer in zip(self._blocks, self._inner_edges, self._outer_edges, strict=True):
             if len(block) > 1:
-                _settle(nodes, block, within)
-            # Polynomials of polynomials overflow if an early fit is bad.
-            nodes[block] = nodes[block].clip(-LARGEST, LARGEST)
-            _push(nodes, nodes, out)
+                _solve_cycle(nodes, block, inner)
+            # Clip, because polynomials of polynomials overflow if an early fit is bad.
+            nodes[block] = nodes[block].clip(-MAX_NODE_VALUE, MAX_NODE_VALUE)
+            _add_effects(nodes, nodes, outer)
         return np.moveaxis(nodes, 0, -1)
 
     def mean_square_error(self, exogenous: np.ndarray, nodes: np.ndarray) -> float:
@@ -95,7 +99,7 @@ class SeparableSystem:
         return all(len(block) == 1 for block in self._blocks)
 
     def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
-        """Return the system without one edge; the same system if there is no cycle."""
+        """Return the system without the edge on a cycle that has the smallest weights; itself if it has no cycle."""
         if self.is_acyclic:
             return self
         return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
@@ -117,10 +121,10 @@ class SeparableSystem:
             low: the box's lower ends, shape ``(N,)``.
             high: its upper ends.
         """
-        points = np.linspace(low, high, IMPULSES)
-        rises = np.diff([component(points) for component in self.components], axis=1)
+        points = np.linspace(low, high, GRID_POINTS)
+        differences = np.diff([component(points) for component in self.components], axis=1)
         steps = np.maximum(np.diff(points, axis=0), np.finfo(float).tiny)
-        slopes = np.abs(np.einsum("kij,kpj->pij", self.coefficients, rises / steps)).max(axis=0)
+        slopes = np.abs(np.einsum("kij,kpj->pij", self.coefficients, differences / steps)).max(axis=0)
         on_a_cycle = _on_a_cycle(self.coefficients)
         radius = np.abs(np.linalg.eigvals(slopes * on_a_cycle)).max()
         if radius <= MAX_RADIUS:
@@ -128,22 +132,25 @@ class SeparableSystem:
         return SeparableSystem(self.components, self.coefficients * np.where(on_a_cycle, MAX_RADIUS / radius, 1.0))
 
 
-def _push(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
+def _add_effects(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
     """Add the effects of edges to ``total``; arrays of shape ``(N, ...)``."""
-    for cause, component, reached in edges:
+    for cause, component, weighted_effects in edges:
         value = component(nodes[cause])
-        for effect, weight in reached:
+        for effect, weight in weighted_effects:
             total[effect] += weight * value
 
 
-def _settle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
-    """Solve a cycle in place by fixed-point sweeps; on entry its nodes hold the influence from outside."""
+def _solve_cycle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
+    """Solve the equations of a cycle in place by fixed-point sweeps.
+
+    On entry, its nodes hold the sums of their exogenous values and of the effects from outside the cycle.
+    """
     outer = nodes.copy()
     smallest = np.inf
     for _ in range(MAX_SWEEPS):
         following = outer.copy()
         with np.errstate(over="ignore", invalid="ignore"):
-            _push(nodes, following, edges)
+            _add_effects(nodes, following, edges)
             change = np.abs(following[block] - nodes[block]).max(initial=0.0)
         nodes[block] = following[block]
         if change <= TOLERANCE:
@@ -160,7 +167,7 @@ def edges_of(coefficients: np.ndarray) -> np.ndarray:
 
 
 def reachability(coefficients: np.ndarray) -> np.ndarray:
-    """Return boolean matrix of paths: ``[i, j]`` from j to i, true also if i is j."""
+    """Return the boolean matrix of paths: ``[i, j]`` is whether a path leads from j to i; true if i is j."""
     edges = edges_of(coefficients)
     paths = edges | np.eye(len(edges), dtype=bool)
     while True:
