@@ -1,4 +1,4 @@
-"""The base class of the bandit algorithms: the arms that they consider, and the rewards of each."""
+"""The base class of the bandit algorithms, with the choice of arms and the estimates of their rewards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ArmAgent(Agent):
             See Lee & Bareinboim (2018), Definitions 1 and 2.
 
     Attributes:
-        considered: indices of the arms among which it chooses, in random order.
+        considered: indices of the arms that the agent may play, in random order.
         counts: number of plays of each of the task's arms.
         sums: sum of the rewards of each arm.
 
@@ -95,13 +95,13 @@ def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
         UnsupportedModeError: if ``sets`` is "possibly_optimal" and a possibly optimal set has no arm.
     """
     targets = [frozenset(arm) for arm in task.arms]
-    offered = dict.fromkeys(targets)
-    chosen: Iterable[frozenset[str]] = offered
+    available = dict.fromkeys(targets)
+    chosen: Iterable[frozenset[str]] = available
     if sets == "minimal":
-        chosen = {target for target in offered if is_minimal(task.diagram, task.reward, target)}
+        chosen = {target for target in available if is_minimal(task.diagram, task.reward, target)}
     if sets == "possibly_optimal":
         chosen = pomis(task.diagram, task.reward, frozenset[str]().union(*targets))
-        if missing := [sorted(target) for target in chosen if target not in offered]:
+        if missing := [sorted(target) for target in chosen if target not in available]:
             first = min(missing)
             description = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
             raise UnsupportedModeError(

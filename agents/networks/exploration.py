@@ -1,4 +1,4 @@
-"""Exploration of network agents: another action is played if the outcome of the agent's action is known.
+"""Exploration of network agents: replace an action if the model already knows its outcome.
 
 Optimism within a model's confidence bounds can miss regions without data, such as outer rings of Dropwave. So if the
 model is certain of the outcome of the agent's action, another one is played, at most ``RATE * sqrt(t)`` times in t
@@ -27,9 +27,11 @@ from cbo_gym.agents.networks.novelty import (
 )
 from cbo_gym.task import Action
 
-# Tuned, with the thresholds of novelty.py, on seeds 0 to 4 of Dropwave, Ackley, ToyGraph and noisy Dropwave.
+# At most ``RATE * sqrt(t)`` of t rounds explore. Tuned, with the thresholds of novelty.py, on seeds 0 to 4 of Dropwave,
+# Ackley, ToyGraph and noisy Dropwave.
 RATE = 2.0
-# Searches are smaller if the network has more nodes, because further points help little.
+# Number of nodes beyond which searches become smaller, because they cost more and further points help little; and the
+# smallest number of restarts.
 SEARCHED_NODES = 32
 MIN_RESTARTS = 4
 # Noise samples for the expectation under a drawn network, and for the first screening of actions.
@@ -39,7 +41,7 @@ SCREENING_SAMPLES = 4
 #: best to the worst, the estimated reward of the best one, and a seed.
 Explorer = Callable[[list[Action], float, int], Action | None]
 # Actions are equal if no coordinate differs by more.
-CLOSE = 1e-3
+SAME_ACTION_TOLERANCE = 1e-3
 # Standard deviation of the step away from an action whose outcome is known.
 NUDGE = 3e-4
 
@@ -76,25 +78,25 @@ class Exploration:
         explorers: further explorers, which take their turns before the three of this class.
 
     Attributes:
-        spent: number of exploring rounds so far.
+        exploring_rounds: number of rounds so far that explored.
     """
 
     def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", explorers: Sequence[Explorer] = ()) -> None:
         self.network = network
         self.device = device
-        self.spent = 0
+        self.exploring_rounds = 0
         self._generator = torch.Generator().manual_seed(seed)
-        self._explorers = deque([*explorers, self._drawn_optimum, self.edge, self._farthest])
+        self._explorers = deque([*explorers, self._drawn_optimum, self.next_extreme, self._farthest])
         parents = enumerate(network.parents[network.task.reward])
         indirect = [column for column, parent in parents if parent not in network.settable.names]
-        self._edges = deque((column, sign) for column in indirect for sign in (1.0, -1.0))
+        self._extremes = deque((column, sign) for column in indirect for sign in (1.0, -1.0))
 
     def replacement(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
         """Return the action to play instead of ``action``.
 
-        It is ``action`` itself if its outcome is not known yet. Otherwise it is an exploring action, if one is due;
-        else ``action`` in a noisy network, and in a noiseless one an action close to it, so that no action is played
-        twice.
+        It is ``action`` itself if the model is uncertain of its outcome. Otherwise it is an exploring action, unless
+        enough rounds explored already or no explorer proposes one. Then it is ``action`` in a noisy network, and an
+        action close to it in a noiseless one, so that no action is played twice.
 
         Args:
             action: action that the agent would play.
@@ -106,8 +108,8 @@ class Exploration:
         with torch.no_grad():
             if relative_posterior_std(self.network, features.of_actions([action]).to(self.device)) >= 1.0:
                 return action
-        if self.spent < RATE * len(played) ** 0.5:
-            self.spent += 1
+        if self.exploring_rounds < RATE * len(played) ** 0.5:
+            self.exploring_rounds += 1
             for explore in tuple(self._explorers):
                 self._explorers.rotate(-1)
                 if (exploring := explore(played, best, seed)) is not None:
@@ -125,20 +127,20 @@ class Exploration:
         with torch.no_grad():
             return features.decode(point) if distance(features.inputs(point)[None, None]) > 0.0 else None
 
-    def edge(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """Return the action that drives a parent of the reward to its next extreme.
+    def next_extreme(self, played: list[Action], best: float, seed: int) -> Action | None:
+        """Return the action that drives a parent of the reward to its least or greatest value, the next one in turn.
 
-        Extremes are skipped if they were played, or if no reward above ``best`` is plausible beyond them; None if all
-        are skipped.
+        An extreme is skipped if it was played, or if no reward above ``best`` is plausible beyond it. None if all are
+        skipped.
         """
         features = self.network.features
         played_points = torch.stack([features.encode(action) for action in played]).to(self.device)
-        for column, sign in tuple(self._edges):
-            self._edges.rotate(-1)
+        for column, sign in tuple(self._extremes):
+            self._extremes.rotate(-1)
             point = self._extreme(column, sign, played, seed)
             with torch.no_grad():
                 plausible_reward = plausible_beyond(self.network, column, sign, features.inputs(point)[None])
-            if plausible_reward > best and (played_points - point).abs().amax(-1).min() > CLOSE:
+            if plausible_reward > best and (played_points - point).abs().amax(-1).min() > SAME_ACTION_TOLERANCE:
                 return features.decode(point)
         return None
 

@@ -95,12 +95,12 @@ def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() ->
     exploration, played = Exploration(network, seed=0), [round_.action for round_ in agent.history]
     grid = torch.cartesian_prod(*2 * [torch.linspace(0.0, 1.0, 101, dtype=torch.float64)])
     for extreme in (torch.amax, torch.amin):  # the greatest radius comes first
-        found = exploration.edge(played, -1.0, seed=0)
+        found = exploration.next_extreme(played, -1.0, seed=0)
         reached = radius.mean(torch.as_tensor(found)[None])[0]
         assert (reached - extreme(radius.mean(grid), 0)).abs() < 0.01 * span
-    assert exploration.edge(played, 100.0, seed=0) is None
+    assert exploration.next_extreme(played, 100.0, seed=0) is None
     hard = started(MCBO(), "CBO/ToyGraph-v0")  # hard mode sets the parents themselves
-    assert hard.exploration.edge([past.action for past in hard.history], -100.0, seed=0) is None
+    assert hard.exploration.next_extreme([past.action for past in hard.history], -100.0, seed=0) is None
 
 
 def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
@@ -111,10 +111,10 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
     unknown, known = np.array([0.5, 0.5]), played[0]
     assert exploration.replacement(unknown, played, best, seed=0) is unknown
     others = [exploration.replacement(known, played, best, seed=seed) for seed in range(8)]
-    assert exploration.spent == np.ceil(RATE * len(played) ** 0.5)
+    assert exploration.exploring_rounds == np.ceil(RATE * len(played) ** 0.5)
     far = [np.abs(other - known).max() > 0.01 for other in others]
-    assert all(far[: exploration.spent])
-    assert not any(far[exploration.spent :])
+    assert all(far[: exploration.exploring_rounds])
+    assert not any(far[exploration.exploring_rounds :])
     assert not any(np.array_equal(other, known) for other in others)
 
 
