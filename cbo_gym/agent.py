@@ -18,22 +18,22 @@ from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
 
-# Names in error messages: agents that take all kinds of values and keep limits; ``LIMITED_IN`` by mode, ``LIMITED`` in
-# the other modes.
-LIMITED = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
-LIMITED_IN = {
+# Agents that error messages suggest for tasks with limits or with all kinds of values: by mode, and for other modes.
+AGENTS_WITH_LIMITS = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
+AGENTS_WITH_LIMITS_BY_MODE = {
     Mode.SOFT: "Auto, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random",
     Mode.CONTEXTUAL: "Auto, GP-UCB, Optuna or Random",
 }
-# Names in error messages: agents for several objectives; those in ``SEVERAL_LIMITED`` also take all kinds of values
-# and keep limits.
-SEVERAL = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
-SEVERAL_LIMITED = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
+# Agents that error messages suggest for several objectives, without and with limits or all kinds of values.
+AGENTS_WITH_OBJECTIVES = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
+AGENTS_WITH_OBJECTIVES_AND_LIMITS = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 
 
-def limited(task: Task) -> str:
-    """Return the names of agents that take all kinds of values and keep limits on tasks like this, for messages."""
-    return SEVERAL_LIMITED if task.objectives else LIMITED_IN.get(task.mode, LIMITED)
+def agents_with_limits(task: Task) -> str:
+    """Return the agents that an error message suggests for a task with limits or with all kinds of values."""
+    if task.objectives:
+        return AGENTS_WITH_OBJECTIVES_AND_LIMITS
+    return AGENTS_WITH_LIMITS_BY_MODE.get(task.mode, AGENTS_WITH_LIMITS)
 
 
 class LeaveOneOut(NamedTuple):
@@ -60,8 +60,8 @@ class LeaveOneOut(NamedTuple):
         return np.abs(self.values - self.predictions) <= self.half_widths
 
 
-# Keys of observations that describe a single round, so that they do not hold for an expected one.
-OF_ONE_ROUND = ("std", "count", "differs")
+# Keys of observations that are facts about one played round; a predicted round lacks them.
+SINGLE_ROUND_KEYS = ("std", "count", "differs")
 
 
 class Agent(ABC):
@@ -123,18 +123,18 @@ class Agent(ABC):
         if task.objectives and not self.several_objectives:
             raise UnsupportedModeError(
                 f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
-                f"{', '.join(map(str, task.objectives))}; choose {SEVERAL}"
+                f"{', '.join(map(str, task.objectives))}; choose {AGENTS_WITH_OBJECTIVES}"
             )
         if task.codec.limits is not None and not self.takes_limits:
             raise UnsupportedModeError(
                 f"{type(self).__name__} does not keep limits, and {task.env_id} has "
-                f"{', '.join(map(repr, task.codec.limits.statements))}; choose {limited(task)}"
+                f"{', '.join(map(repr, task.codec.limits.statements))}; choose {agents_with_limits(task)}"
             )
         if not (self.takes_kinds or task.codec.domains.is_plain):
             kinds = [f"{name}: {kind!r}" for name, kind in task.codec.domains.kinds.items()]
             raise UnsupportedModeError(
                 f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(kinds)}; "
-                f"choose an agent that takes these: {limited(task)}"
+                f"choose an agent that takes these: {agents_with_limits(task)}"
             )
         self.task = task
         self.rng = np.random.default_rng(seed)
@@ -177,10 +177,11 @@ class Agent(ABC):
         contexts: Sequence[np.ndarray] | None = None,
         measured: Sequence[Mapping[str, float]] | None = None,
     ) -> list[Action]:
-        """Choose actions while the outcomes of other actions are not known yet, or only in part.
+        """Choose actions while the outcomes of other actions are unknown or only partly known.
 
-        Each is chosen by a copy of the agent that is updated with the outcomes that it expects of the actions before,
-        see :meth:`fantasize`, so that the actions differ. The agent itself learns a round once, when it is complete.
+        A copy of the agent chooses them. Before each choice it is updated with the fantasies of the pending and the
+        chosen actions, see :meth:`fantasize`, so that the actions differ. The agent itself learns from a round once,
+        when it is complete.
 
         Args:
             observation: as of :meth:`act`.
@@ -235,9 +236,8 @@ class Agent(ABC):
         points = np.array([codec.to_point(past.action) for past in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
         estimate = self.estimated_rewards()[nearest]
-        # The precision and the differences of that past round are not those of the expected one.
         past = self.history[nearest].observation
-        observation = deepcopy({key: value for key, value in past.items() if key not in OF_ONE_ROUND})
+        observation = deepcopy({key: value for key, value in past.items() if key not in SINGLE_ROUND_KEYS})
         predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)
         expected = {**self._rewards_by_name(estimate), **predicted}
         for name, value in expected.items():
@@ -307,9 +307,9 @@ class Agent(ABC):
         return None
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        """Return predictions of the values of each modelled node from its other values.
+        """Return leave-one-out predictions of the values of each modelled node.
 
-        They are those of the models of :meth:`sample_outcomes`; empty for an agent without such models.
+        The models are those of :meth:`sample_outcomes`. The mapping is empty for an agent without such models.
         """
         return {}
 
@@ -318,8 +318,8 @@ class Agent(ABC):
 
         The reward is a float, with several objectives an array.
         """
-        kept = np.array(reward, dtype=float) if self.task.objectives else float(reward)
-        self.history.append(Round(deepcopy(action), deepcopy(observation), kept))
+        stored_reward = np.array(reward, dtype=float) if self.task.objectives else float(reward)
+        self.history.append(Round(deepcopy(action), deepcopy(observation), stored_reward))
 
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:  # noqa: B027
         """Learn from a round whose reward will not be known; the values that were not measured are NaN.

@@ -19,7 +19,7 @@ import numpy as np
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
-from cbo_gym.agent import limited
+from cbo_gym.agent import agents_with_limits
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec, is_import_path
@@ -413,7 +413,7 @@ class Suggester:
             label = self._units.description.agent
             raise ArgumentError(
                 f"{label} cannot keep values in this study; ask without fixed and shared, or choose "
-                f"{limited(agent.task).removeprefix(f'{label}, ')}"
+                f"{agents_with_limits(agent.task).removeprefix(f'{label}, ')}"
             )
         codec = agent.task.codec
         limits = codec.limits

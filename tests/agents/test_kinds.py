@@ -9,7 +9,7 @@ import torch
 
 from cbo_gym import make_task
 from cbo_gym.actions import Categorical, Domains, Integer
-from cbo_gym.agent import LIMITED, limited
+from cbo_gym.agent import AGENTS_WITH_LIMITS, agents_with_limits
 from cbo_gym.agent_registry.finding import create_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import BoxFeatures
@@ -17,7 +17,7 @@ from cbo_gym.agents.gp.algebra import mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
-TAKERS = re.findall(r"[\w-]+", LIMITED.replace(" or ", ", "))
+TAKERS = re.findall(r"[\w-]+", AGENTS_WITH_LIMITS.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
 TASKS = {mode: make_task(env_id, seed=100) for mode, env_id in ENVS.items()}
 USUAL = [("GP-UCB", "soft", False), ("CBO", "hard", True), ("Random", "hard", False)]
@@ -50,8 +50,9 @@ def test_all_other_agents_refuse_and_name_these(name: str) -> None:
     agent = create_agent(name)
     for mode in modes_of(agent) & ENVS.keys():
         task = TASKS[mode]
-        assert all(mode in modes_of(create_agent(one)) for one in limited(task).replace(" or ", ", ").split(", "))
-        with pytest.raises(UnsupportedModeError, match=f"takes only numbers.*{limited(task)}|objectives") as refused:
+        suggested = agents_with_limits(task)
+        assert all(mode in modes_of(create_agent(one)) for one in suggested.replace(" or ", ", ").split(", "))
+        with pytest.raises(UnsupportedModeError, match=f"takes only numbers.*{suggested}|objectives") as refused:
             agent.reset(task, seed=100)
         assert not isinstance(refused.value, HiddenGraphError)
 

@@ -13,7 +13,7 @@ from botorch.acquisition.multi_objective import logei
 
 from cbo_gym import UnsupportedModeError, agents, evaluate, make_task
 from cbo_gym._util.fronts import non_dominated
-from cbo_gym.agent import SEVERAL, SEVERAL_LIMITED
+from cbo_gym.agent import AGENTS_WITH_OBJECTIVES, AGENTS_WITH_OBJECTIVES_AND_LIMITS
 from cbo_gym.agent_registry.finding import agent_of, find_agent
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import features_of
@@ -32,15 +32,16 @@ def test_tasks_of_the_other_kind_are_refused() -> None:
         with pytest.raises(UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one"):
             evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
     for name in ("GP-UCB", "MCBO", "Optuna"):
-        with pytest.raises(UnsupportedModeError, match=rf"one reward; .* minimize Y1, minimize Y2; choose {SEVERAL}"):
+        expected = rf"one reward; .* minimize Y1, minimize Y2; choose {AGENTS_WITH_OBJECTIVES}"
+        with pytest.raises(UnsupportedModeError, match=expected):
             evaluate(name, PUBLISHED, 0, horizon=1)
 
 
 def test_the_agents_that_errors_name_are_those_that_take_it() -> None:
     played = {name for name in zoo() if find_agent(name).several_objectives}
-    assert set(re.findall(r"[\w-]+", SEVERAL.replace(" or ", " "))) == played
+    assert set(re.findall(r"[\w-]+", AGENTS_WITH_OBJECTIVES.replace(" or ", " "))) == played
     limited = {name for name in played if find_agent(name).takes_limits and find_agent(name).takes_kinds}
-    assert set(re.findall(r"[\w-]+", SEVERAL_LIMITED.replace(" or ", " "))) == limited
+    assert set(re.findall(r"[\w-]+", AGENTS_WITH_OBJECTIVES_AND_LIMITS.replace(" or ", " "))) == limited
 
 
 @pytest.mark.parametrize(("name", "env_id"), [("CausalParetoSelect", PAID), ("qNEHVI-Network", PAID), ("qNEHVI", SOFT)])
