@@ -199,7 +199,7 @@ class Description(StrictModel):
 
 
 @contextmanager
-def at(*path: str | int) -> Iterator[None]:
+def errors_at(*path: str | int) -> Iterator[None]:
     """Attach the ``path`` of a field to an error that the block raises about it, like ``loc`` in pydantic."""
     try:
         yield

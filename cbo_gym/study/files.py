@@ -13,7 +13,7 @@ from cbo_gym._util.validation import errors_by_path
 from cbo_gym._util.yaml import KeyPath, Lines
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.scm import CausalDiagram
-from cbo_gym.study.description import Description, at
+from cbo_gym.study.description import Description, errors_at
 from cbo_gym.study.study import describe, trusts
 
 
@@ -45,10 +45,10 @@ def read_arguments(
         fields, lines = read()
         arguments = _arguments(fields, name, agent, trusted)
         if diagram is not None:
-            with at("diagram"):
+            with errors_at("diagram"):
                 arguments["diagram"] = CausalDiagram.read(diagram)
         if "prior" in arguments and not opens_databases:
-            with at("prior"):
+            with errors_at("prior"):
                 raise ArgumentError(
                     "the page opens no other database; leave out prior, and import the rounds with the campaign's name"
                 )
@@ -78,13 +78,13 @@ def _arguments(fields: Any, name: str | None, agent: str | None, trusted: Collec
     document = dict(fields)
     label = document.get("agent", "Auto") if agent is None else agent
     if isinstance(label, str) and agent is None and not trusts(trusted, label):
-        with at("agent"):
+        with errors_at("agent"):
             raise ArgumentError(
                 f"it names the agent {label!r}, an import path, whose code would be run; if you trust it, pass "
                 f"--agent {label}"
             )
     if "storage" in document:
-        with at("storage"):
+        with errors_at("storage"):
             raise ArgumentError("the database is not a field of the description; leave out storage")
     study_name = document.pop("name", None) or name
     if not study_name:

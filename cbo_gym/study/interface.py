@@ -23,7 +23,7 @@ from cbo_gym.problems.variations.constraints import read_constraints, require_co
 from cbo_gym.scm import CausalDiagram, Distribution
 from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import known_reward
-from cbo_gym.study.description import MAX_MAGNITUDE, Description, at
+from cbo_gym.study.description import MAX_MAGNITUDE, Description, errors_at
 from cbo_gym.task import Constraint, GraphKnowledge
 
 # Columns of a study's table that are not variables.
@@ -31,7 +31,7 @@ TABLE_COLUMNS = ("number", "status", "why", "reason", "asked", "ended")
 
 
 class _StudyStructure(Structure):
-    """The structure of the system that a study describes."""
+    """The names and the diagram of the system that a study describes; it has no mechanisms."""
 
     def __init__(self, description: Description, variables: Sequence[str]) -> None:
         diagram = description.diagram or CausalDiagram(variables, [])
@@ -61,7 +61,7 @@ def interface_of(description: Description) -> Interface:
     """
     diagrams = _diagrams(description)
     variables = _variables(description, diagrams)
-    with at("noise"):
+    with errors_at("noise"):
         structure = _StudyStructure(description, variables)
     constraints = _constraints(description, structure)
     interface_class: type[Interface] = classes_of(description.mode).INTERFACE
@@ -69,19 +69,19 @@ def interface_of(description: Description) -> Interface:
     if description.composition is not None:
         if "composition" not in {field.name for field in fields(interface_class.task_class)}:
             raise ArgumentError(f"a composition belongs to the soft mode; this study is {description.mode}")
-        with at("composition"):
+        with errors_at("composition"):
             if len(description.goals) > 1:
-                raise ArgumentError("a composition is of one reward; leave it out, or the objectives")
+                raise ArgumentError("a composition needs a single reward; leave out the composition, or the objectives")
             sign = description.goals[0].sign
             composition = known_reward(description.composition, structure.reward, variables, sign)
     targets: list[frozenset[str]] = []
     if description.settable and not description.arms:
-        with at("settable" if description.targets is None else "targets"):
+        with errors_at("settable" if description.targets is None else "targets"):
             others = [goal.name for goal in description.goals if goal.name in variables[:-1]]
             constrained = [*others, *(constraint.node for constraint in constraints)]
             targets = _targets(description, structure.reward, diagrams, constrained)
         if description.targets is None:
-            with at("limits"):
+            with errors_at("limits"):
                 limits = Limits(description.limits, Domains(description.settable))
             targets = [target for target in targets if limits.allows(target)]
     statement = ProblemStatement(
@@ -104,16 +104,16 @@ def interface_of(description: Description) -> Interface:
         statement = _with_arms(description, statement)
     if description.contexts:
         statement = _with_contexts(description, statement)
-    with at("diagram"):
+    with errors_at("diagram"):
         if interface_class.diagram_reason and description.diagram is None:
             raise ArgumentError(f"{description.mode} mode needs a diagram, because {interface_class.diagram_reason}")
     for name, meaning in interface_class.reserved_names.items():
         if name in description.parameters:
-            with at("parameters", name):
+            with errors_at("parameters", name):
                 raise ArgumentError(f"{meaning} as {name}; rename the parameter")
     for data in interface_class.study_data(-MAX_MAGNITUDE):
         statement = statement.with_data(data)
-    with at("options"):
+    with errors_at("options"):
         if "budget" in description.options:
             raise ArgumentError("the budget of a study is its field budget; leave it out of the options")
         if unknown := [name for name in description.options if name not in interface_class.keywords()]:
@@ -123,29 +123,29 @@ def interface_of(description: Description) -> Interface:
                 f"{', '.join(known) or 'none'}"
             )
     make: Callable[[ProblemStatement], Interface] = partial(interface_class, **description.options)
-    with at("limits" if description.limits else "mode"):
+    with errors_at("limits" if description.limits else "mode"):
         interface = make(statement)
     if description.objectives:
-        with at("objectives"):
+        with errors_at("objectives"):
             require_several_objectives(description.name, interface_class)
     if description.costs is None and description.budget is not None:
-        with at("budget"):
+        with errors_at("budget"):
             raise ArgumentError(
                 "a budget is in the units of costs, and there are none; give costs, such as {name: price}, where a "
                 "name that is missing costs 1, or horizon, the number of trials"
             )
     if description.costs is None and not description.objectives:
         return interface
-    # A free variable would be set because it is free, so the default price is 1.
+    # The default price is 1, because an agent would set a variable without a price only because it is free.
     costs = description.costs
     if isinstance(costs, Mapping) and set(costs) <= set(interface.priced_items):
         costs = dict.fromkeys(interface.priced_items, 1.0) | dict(costs)
-    with at("costs"):
+    with errors_at("costs"):
         outcomes = replace(statement.outcomes, costs=None if costs is None else Costs.read(costs))
-    with at("objectives"):
+    with errors_at("objectives"):
         objectives = description.goals if description.objectives else ()
         statement = replace(statement, outcomes=replace(outcomes, objectives=objectives))
-    with at("costs"):
+    with errors_at("costs"):
         return make(statement)
 
 
@@ -175,11 +175,11 @@ def without_effects(description: Description) -> Description:
     needed = [(path, name) for path, name in _iter_names(description) if path[0] not in ("noise", "units")]
     for number, constraint in enumerate(description.constraints):
         path: KeyPath = ("constraints", number)
-        with at(*path):
+        with errors_at(*path):
             needed += [(path, limit.node) for limit in read_constraints([constraint], nodes)]
     for path, name in needed:
         if name in effects:
-            with at(*path):
+            with errors_at(*path):
                 raise ArgumentError(
                     f"{path[0]} names {name}, an effect of {words}; effects cannot change it and are not modelled: "
                     "leave it out there"
@@ -197,7 +197,7 @@ def _check_goals(description: Description) -> None:
     example = '{"titre": "maximize", "acid": "minimize"}'
     if not objectives and description.reward is None:
         raise ArgumentError(f"field reward: Field required; or give several objectives, such as {example}")
-    with at("objectives"):
+    with errors_at("objectives"):
         given = [name for name in ("reward", "direction") if name in description.model_fields_set]
         if objectives and description.reward is not None:
             raise ArgumentError(
@@ -245,7 +245,7 @@ def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> l
     for path, name in _iter_names(description):
         is_checked = path[0] not in ("scopes", "arms") and not (path[0] == "units" and name in description.parameters)
         if name not in names and is_checked:
-            with at(*path):
+            with errors_at(*path):
                 raise ArgumentError(f"{path[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
     if taken := [name for name in names if name in TABLE_COLUMNS]:
         raise ArgumentError(
@@ -253,7 +253,7 @@ def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> l
         )
     for goal in description.goals:
         if goal.name in description.settable:
-            with at("settable", goal.name):
+            with errors_at("settable", goal.name):
                 kind = "objective" if description.objectives else "reward"
                 raise ArgumentError(f"the {kind} {goal.name} is the outcome of a trial; it cannot be set")
     optimised = [goal.name for goal in description.goals if goal.name in names]
@@ -280,20 +280,21 @@ def _iter_names(description: Description) -> Iterator[tuple[KeyPath, str]]:
 
 def _constraints(description: Description, structure: Structure) -> tuple[Constraint, ...]:
     for number, constraint in enumerate(description.constraints):
-        with at("constraints", number):
+        with errors_at("constraints", number):
             check_constraints(description.name, read_constraints([constraint], structure.nodes), structure)
-    with at("constraints"):
+    with errors_at("constraints"):
         constraints = read_constraints(description.constraints, structure.nodes)
         require_compatible(constraints)
         return constraints
 
 
 def _null_action(description: Description) -> list[float]:
+    """Return the null values of the parameters, in [0, 1]."""
     null_action = []
     for name, parameter in description.parameters.items():
         domains = Domains({name: parameter.bounds})
         (low, high), (scale,) = parameter.bounds, domains.scales
-        with at("parameters", name):
+        with errors_at("parameters", name):
             null = low if parameter.null is None else _null_value(name, domains.intervals[0], parameter.null)
             if not low <= null <= high:
                 raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
@@ -311,6 +312,7 @@ def _null_action(description: Description) -> list[float]:
 
 
 def _null_value(name: str, domain: Interval, null: Any) -> float:
+    """Return the null value of a parameter as a number, such as the index of a category."""
     try:
         return domain.number(null) if isinstance(domain, Kind) else float(null)
     except ValueError as error:
@@ -339,15 +341,15 @@ def _with_arms(description: Description, statement: ProblemStatement) -> Problem
     try:
         return statement.with_data(Arms(description.arms))
     except ArgumentError:
-        # The arm at fault begins the shortest end of the list that is refused; of two equal arms it is the first.
+        # Check ever longer ends of the list, to name the arm at fault: the first of the shortest end that is refused.
         for number in reversed(range(len(description.arms))):
-            with at("arms", number):
+            with errors_at("arms", number):
                 Arms(description.arms[number:]).check(statement)
         raise
 
 
 def _with_contexts(description: Description, statement: ProblemStatement) -> ProblemStatement:
-    with at("contexts" if description.scopes is None else "scopes"):
+    with errors_at("contexts" if description.scopes is None else "scopes"):
         diagram = statement.scm.diagram
         default = (
             dict.fromkeys(target, sorted(set(description.contexts) - diagram.descendants(target)))

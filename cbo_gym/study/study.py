@@ -23,7 +23,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, mes
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.batches import batches, instructions
 from cbo_gym.study.campaigns import Campaign, UnusedDataWarning
-from cbo_gym.study.description import Description, at
+from cbo_gym.study.description import Description, errors_at
 from cbo_gym.study.diagram_check import DiagramCheck, DiagramWarning, check_diagram
 from cbo_gym.study.digits import require_digits
 from cbo_gym.study.expectation import Expectation
@@ -759,7 +759,7 @@ def create_study(
     units, custom_agent = describe(name, diagram=diagram, candidates=candidates, agent=agent, **others)
     description, events = units.description, []
     if prior is not None:
-        with at("prior"):
+        with errors_at("prior"):
             past = _read_past(units, _open_prior(prior), differs=differs)
             check_past(past, units, lambda: begin_agent(custom_agent, units))
         events = data_events(past, units)
@@ -790,9 +790,9 @@ def describe(
     Raises:
         ArgumentError: as for :func:`create_study`.
     """
-    with at("diagram"):
+    with errors_at("diagram"):
         known = None if diagram is None else CausalDiagram.read(diagram)
-    with at("candidates"):
+    with errors_at("candidates"):
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
             raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
         possible = [CausalDiagram.read(candidate) for candidate in candidates]
@@ -809,10 +809,10 @@ def describe(
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
     custom_agent = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
     units = Units(description, interface_of(description))
-    with at("limits"):
+    with errors_at("limits"):
         require_digits(units.codec)
     # The agent must play the study.
-    with at("agent"), one_at_a_time():
+    with errors_at("agent"), one_at_a_time():
         begin_agent(custom_agent, units)
     return units, custom_agent
 
