@@ -54,7 +54,7 @@ def claims(
     if suite not in known:
         raise ArgumentError(f"there are no claims of {suite!r}{nearby(suite, list(known), 'cbo-gym claims')}")
     paper = known[suite]
-    divisions = tables.judged_claims(paper, tables.paper_runs(paper, tables.published_parts(store)))
+    divisions = tables.judge_claims(paper, tables.paper_runs(paper, tables.published_parts(store)))
     if as_csv:
         sys.stdout.write(tables.claims_csv(divisions))
         return

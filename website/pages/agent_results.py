@@ -16,7 +16,7 @@ from cbo_gym._util.files import write_text
 from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.evaluation import Leaderboard, leaderboard, load_published
-from cbo_gym.evaluation.claims.tables import Parts
+from cbo_gym.evaluation.claims.tables import RunsByFile
 from cbo_gym.evaluation.comparison.provenance import provenance as provenance_of
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, t_factor
 from cbo_gym.evaluation.runs.counted import newest
@@ -106,7 +106,7 @@ def ranking() -> dict[str, list[Score]]:
     return dict(ranked)
 
 
-def curves(parts: Parts) -> dict[str, str]:
+def curves(parts: RunsByFile) -> dict[str, str]:
     """Return pictures of the regret of each agent by their addresses, beside Random and the best of the others.
 
     Each is on the environments, at most :data:`PANELS`, that most agents have played.

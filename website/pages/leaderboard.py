@@ -10,7 +10,7 @@ from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import find_entry
-from cbo_gym.evaluation.claims.tables import Parts
+from cbo_gym.evaluation.claims.tables import RunsByFile
 from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, ENOUGH_SEEDS, Leaderboard, leaderboard
 from cbo_gym.evaluation.comparison.provenance import provenance
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
@@ -40,7 +40,7 @@ from website.papers.published import pairs_in_words, seeds_note, suite_runs, tar
 LEADERBOARD = "leaderboard.md"
 
 
-def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
+def leaderboard_pages(parts: RunsByFile, links: Links) -> dict[str, str]:
     """Return the page and its pictures, by their addresses in the site."""
     pictures, reading = dict[str, str](), note("reading", least_seeds=MIN_SEEDS)
     shown = [
@@ -58,7 +58,7 @@ def leaderboard_pages(parts: Parts, links: Links) -> dict[str, str]:
     return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
 
 
-def answers(parts: Parts, links: Links) -> str:
+def answers(parts: RunsByFile, links: Links) -> str:
     """Return the answers of "Which method should I use?", from runs on seeds for publication."""
     judging = choice_evidence.table_of(run for runs in parts.values() for run in runs if choice_evidence.judges(run))
     head = _head("seconds a round")

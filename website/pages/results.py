@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from cbo_gym.evaluation.claims.papers import papers
-from cbo_gym.evaluation.claims.tables import Parts
+from cbo_gym.evaluation.claims.tables import RunsByFile
 from website.common.links import Links
 from website.common.notes import note
 from website.pages.leaderboard import LEADERBOARD, leaderboard_pages
@@ -24,7 +24,7 @@ def navigation(others: Sequence[Any]) -> list[Any]:
     return [{"Leaderboard": LEADERBOARD}, {"Papers": pages}, *others]
 
 
-def pages(parts: Parts, others: Collection[str] = ()) -> dict[str, str]:
+def pages(parts: RunsByFile, others: Collection[str] = ()) -> dict[str, str]:
     """Return address in the site -> Markdown, or a picture.
 
     Args:

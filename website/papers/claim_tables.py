@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 
 from cbo_gym.evaluation.claims.papers import Paper, papers
-from cbo_gym.evaluation.claims.tables import HEADER, WHOSE, JudgedClaim, Parts, cells, judged_claims, paper_runs, tally
+from cbo_gym.evaluation.claims.tables import (
+    CLAIM_GROUPS,
+    HEADER,
+    JudgedClaim,
+    RunsByFile,
+    cells,
+    judge_claims,
+    paper_runs,
+    tally,
+)
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.evaluation.suites import load
@@ -13,14 +22,14 @@ from website.common.notes import note
 from website.papers.published import seeds_note
 
 
-def tallies(parts: Parts) -> str:
+def tallies(parts: RunsByFile) -> str:
     """Return a table of the number of claims of each paper with each verdict, with links to pages in its folder."""
     rows = []
     for paper in papers():
-        claims = judged_claims(paper, paper_runs(paper, parts))
-        counts = [tally(claims[whose], _verdict) or MISSING for whose in WHOSE]
+        claims = judge_claims(paper, paper_runs(paper, parts))
+        counts = [tally(claims[whose], _verdict) or MISSING for whose in CLAIM_GROUPS]
         rows.append([f"[{paper.short}]({paper.suite}.md)", *counts])
-    return table(["paper", *(whose.lower() for whose in WHOSE)], rows, left=3)
+    return table(["paper", *(whose.lower() for whose in CLAIM_GROUPS)], rows, left=3)
 
 
 def claims_part(paper: Paper, divisions: Mapping[str, list[JudgedClaim]], links: Links) -> list[str]:

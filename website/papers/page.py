@@ -10,7 +10,7 @@ from cbo_gym._util.files import csv_of
 from cbo_gym.agent_registry.labels import Spec, matches
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation.claims.papers import Exhibit, Paper, Quantity
-from cbo_gym.evaluation.claims.tables import Parts, claims_csv, judged_claims, paper_runs
+from cbo_gym.evaluation.claims.tables import RunsByFile, claims_csv, judge_claims, paper_runs
 from cbo_gym.evaluation.comparison.provenance import mixtures
 from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS, half_width
 from cbo_gym.evaluation.report.markdown import escape
@@ -37,7 +37,7 @@ NUMBER_SCHEMA = {
 CHOSEN = "-chosen"  # ends the name of a picture's file
 
 
-def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str] = ()) -> dict[str, str]:
+def paper_pages(paper: Paper, parts: RunsByFile, links: Links, drawn: Collection[str] = ()) -> dict[str, str]:
     """Return a paper's page, its pictures and its numbers, by their addresses in the site.
 
     Args:
@@ -47,7 +47,7 @@ def paper_pages(paper: Paper, parts: Parts, links: Links, drawn: Collection[str]
         drawn: addresses of the leaderboard's pictures.
     """
     suite, runs, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
-    claims = judged_claims(paper, runs)
+    claims = judge_claims(paper, runs)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     shown = [
         f'---\ntitle: "{paper.short}"\n---',

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cbo_gym.evaluation.claims.tables import Parts, counted_runs
+from cbo_gym.evaluation.claims.tables import RunsByFile, counted_runs
 from cbo_gym.evaluation.report.markdown import escape
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
@@ -14,7 +14,7 @@ from website.common.notes import note
 MAX_LISTED = 12
 
 
-def suite_runs(suite: Suite, parts: Parts) -> list[Run]:
+def suite_runs(suite: Suite, parts: RunsByFile) -> list[Run]:
     """Return runs on the suite's environments with its number of rounds, from all files.
 
     Environments without such runs have those of the suite's own file with most rounds.

@@ -28,9 +28,12 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published, own_store
 from cbo_gym.evaluation.suites import Suite, load
 
-Parts = Mapping[str, Sequence[Run]]  # name of a file of published results -> its runs
-SHOWCASE = "showcase"  # the file of the README's table, which no verdict uses
-REGRETS: dict[Regret, str] = {
+# Name of a file of published results -> its runs.
+RunsByFile = Mapping[str, Sequence[Run]]
+# File of the runs in the README's table, which no verdict uses.
+SHOWCASE = "showcase"
+# Column "by" of the table: the metric in which methods are compared.
+METRIC_TITLES: dict[Regret, str] = {
     "average_regret": "average regret",
     "best_so_far_regret": "regret of the best action so far",
     "simple_regret": "regret of the recommendation",
@@ -39,21 +42,29 @@ REGRETS: dict[Regret, str] = {
 }
 HEADER = ("claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds")
 #: Columns of the CSV that are fields of a judgement.
-FIELDS = ("verdict", "corrected", "by", "difference", "low", "high", "p_value", "pairs", "rounds")
-WHOSE = {"The paper's claims": False, "Claims of ours": True}
+JUDGEMENT_COLUMNS = ("verdict", "corrected", "by", "difference", "low", "high", "p_value", "pairs", "rounds")
+#: Title of a table of claims -> whether its claims are ours.
+CLAIM_GROUPS = {"The paper's claims": False, "Claims of ours": True}
 VERDICTS: tuple[Verdict, ...] = ("confirmed", "refuted", "equivalent", "open", "not run")
+# Words between two methods in the table, by the kind of claim.
 RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
 
 
 class JudgedClaim(NamedTuple):
-    """A claim of an exhibit, the paper's or ours, on two methods and an environment, or on all of them."""
+    """A claim about an exhibit, with its verdict.
+
+    Attributes:
+        statement: the claim in words.
+        ours: whether the claim is ours rather than the paper's.
+        judgement: verdict on two methods in one environment, or on all methods and environments.
+    """
 
     statement: str
     ours: bool
     judgement: Judgement | Dominance
 
 
-def published_parts(store: Path | None = None) -> Parts:
+def published_parts(store: Path | None = None) -> RunsByFile:
     """Return the runs of a store, the package's own by default, by the names of its files; without the showcase.
 
     Raises:
@@ -66,25 +77,28 @@ def published_parts(store: Path | None = None) -> Parts:
     return {path.stem: load_published(path) for path in files}
 
 
-def paper_runs(paper: Paper, parts: Parts) -> list[Run]:
-    """Return runs on the paper's environments, with any keywords: those with its rounds, and those in its own file."""
+def paper_runs(paper: Paper, parts: RunsByFile) -> list[Run]:
+    """Return the runs that count for a paper's claims, on its environments with any parameters.
+
+    They are the runs in the paper's own file, and runs of the paper's number of rounds in the other files.
+    """
     suite = load(paper.suite)
     parts = counted_runs(suite, parts)
-    of_any = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
-    return newest(run for run in (*of_any, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
+    same_horizon = (run for runs in parts.values() for run in runs if run.horizon == paper.rounds)
+    return newest(run for run in (*same_horizon, *parts.get(paper.suite, ())) if matches(run.env, suite.environments))
 
 
-def counted_runs(suite: Suite, parts: Parts) -> dict[str, list[Run]]:
-    """Return the runs of each file that count for a suite: on the seeds of its verdicts, or blind."""
+def counted_runs(suite: Suite, parts: RunsByFile) -> dict[str, list[Run]]:
+    """Return the runs of each file that count for a suite: on the seeds of its verdicts, or on secret seeds."""
     return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
 
 
-def judged_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
-    """Judge all claims of a paper together; return the paper's claims and ours by their titles in :data:`WHOSE`."""
+def judge_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
+    """Judge all claims of a paper together; return those of each of the :data:`CLAIM_GROUPS`."""
     claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
     corrected = correct_together([claim.judgement for claim in claims])
     claims = [claim._replace(judgement=judgement) for claim, judgement in zip(claims, corrected, strict=True)]
-    return {whose: [claim for claim in claims if claim.ours is ours] for whose, ours in WHOSE.items()}
+    return {whose: [claim for claim in claims if claim.ours is ours] for whose, ours in CLAIM_GROUPS.items()}
 
 
 def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[JudgedClaim]:
@@ -93,16 +107,16 @@ def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[Jud
         yield JudgedClaim(f"No method dominates ({exhibit.name})", True, judgement)
     for entry in exhibit.claims:
         for claim in entry.claims(paper.rules):
-            for of_env in judge(claim, runs):
-                yield JudgedClaim(f"{entry.statement} ({exhibit.name})", entry.ours, of_env)
+            for judgement in judge(claim, runs):
+                yield JudgedClaim(f"{entry.statement} ({exhibit.name})", entry.ours, judgement)
 
 
 def tally(claims: Sequence[JudgedClaim], show: Callable[[str], str] = str) -> str:
-    """Return the number of claims with each verdict, and of those that keep it if all are judged together.
+    """Return the number of claims with each verdict, and how many keep it after correction for multiple comparisons.
 
     Args:
         claims: Judged claims.
-        show: Returns a verdict as it is shown.
+        show: Formats a verdict.
     """
     counts = Counter(claim.judgement.verdict for claim in claims)
     kept = Counter(claim.judgement.verdict for claim in claims if claim.judgement.corrected == claim.judgement.verdict)
@@ -119,27 +133,27 @@ def cells(claim: JudgedClaim, agent: Callable[[str], str] = str, env: Callable[[
 
     Args:
         claim: Judged claim.
-        agent: Returns an agent's label as it is shown.
-        env: Returns an environment's label as it is shown.
+        agent: Formats an agent's label.
+        env: Formats an environment's label.
     """
     judgement = claim.judgement
-    start, by = [claim.statement, judgement.verdict], REGRETS[judgement.by]
+    start, by = [claim.statement, judgement.verdict], METRIC_TITLES[judgement.by]
     if isinstance(judgement, Dominance):
         return [*start, f"all {len(judgement.envs)}", "each with each", by, MISSING, *_extent(judgement)]
-    about = judgement.claim
-    methods = f"{agent(about.better)} {RELATIONS[about.kind]} {agent(about.worse)}"
-    if about.worse_env:
-        methods += f" on {env(about.worse_env)}"
+    comparison = judgement.claim
+    methods = f"{agent(comparison.better)} {RELATIONS[comparison.kind]} {agent(comparison.worse)}"
+    if comparison.worse_env:
+        methods += f" on {env(comparison.worse_env)}"
     difference = f"{judgement.difference:.3f}" if judgement.pairs else MISSING
     low, high = f"{judgement.low:.3f}", f"{judgement.high:.3f}"
     if judgement.pairs >= MIN_SEEDS and low != high:
         difference += f" [{low}, {high}]"
-    extent = _extent(judgement, about.looks[0], about.after)
+    extent = _extent(judgement, comparison.looks[0], comparison.after)
     return [*start, env(judgement.env), methods, by, difference, *extent]
 
 
 def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> list[str]:
-    """Return pairs and rounds, and the required numbers if there are fewer."""
+    """Return the numbers of pairs and of rounds, each with the required number if it is smaller."""
     if not judgement.pairs:
         return ["0", MISSING]
     pairs = str(judgement.pairs) if judgement.pairs >= needed else f"{judgement.pairs} of {needed}"
@@ -147,13 +161,13 @@ def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> lis
 
 
 def claims_csv(divisions: Mapping[str, Sequence[JudgedClaim]]) -> str:
-    """Return the table of claims as CSV, its numbers in full."""
+    """Return the table of claims as CSV, with unrounded numbers."""
     stream = io.StringIO()
-    fields = ["claim", "whose", "environment", "better", "worse", *FIELDS]
+    fields = ["claim", "whose", "environment", "better", "worse", *JUDGEMENT_COLUMNS]
     writer = csv.DictWriter(stream, fields, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for whose, own in divisions.items():
-        for claim in own:
+    for whose, group in divisions.items():
+        for claim in group:
             row = vars(claim.judgement) | {"claim": claim.statement, "whose": whose}
             if isinstance(claim.judgement, Judgement):
                 methods = claim.judgement.claim
