@@ -12,7 +12,7 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.formula import SCOPE, Formula
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Zero
-from cbo_gym.scm.straight_line import StraightLine
+from cbo_gym.scm.straight_line import StraightLineCode
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Floats
 
@@ -154,15 +154,15 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
     call.
     """
     identifiers = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
-    code = StraightLine(variables)
+    code = StraightLineCode(variables)
     for identifier, value in {**SCOPE, "set_value": _set_value, "error_for": _error_for}.items():
         code.bind(identifier, value)
     for i, variable in enumerate(variables):
         function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
-        mechanism, name = code.bind(f"mechanism_{i}", function), code.name(variable.name)
+        mechanism, name = code.bind(f"mechanism_{i}", function), code.name_identifier(variable.name)
         parents = {parent: identifiers[parent] for parent in variable.parents}
         causes = [identifiers[parent] for parent in variable.parents]
-        causes += [*(f"soft[{action}]" for action in variable.actions), code.draw(variable.name)]
+        causes += [*(f"soft[{action}]" for action in variable.actions), code.noise(variable.name)]
         call = f"{mechanism}({', '.join(causes)})"
         if function is own_noise:
             call = causes[-1]

@@ -18,7 +18,7 @@ from cbo_gym.scm.components import Component, Linear, Polynomial, Sum, Tanh
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention, Mask
 from cbo_gym.scm.noise import Distribution, Zero
-from cbo_gym.scm.straight_line import StraightLine, compile_function
+from cbo_gym.scm.straight_line import StraightLineCode, compile_function
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
 from cbo_gym.scm.values import Composition, Floats
 
@@ -195,14 +195,14 @@ class SeparableSEM(System):
         names, arguments = self.nodes[:-1], self.arguments
         masked_in, masked_out = arguments["mask"] == "exogenous", arguments["mask"] == "endogenous"
         components, diagram = self._components(cut), self.diagram.mutilate(cut)
-        code, observations = StraightLine(self.variables), []
+        code, observations = StraightLineCode(self.variables), []
         for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
-            mask, signal_code = f"soft[{i}] * " if masked_in else "", code.draw(f"b{i + 1}")
+            mask, signal_code = f"soft[{i}] * " if masked_in else "", code.noise(f"b{i + 1}")
             code.add(f"z{i} = {mask}{signal_code}")
             activation = arguments["activations"][i]
             driven = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
             natural = code.plus_noise(driven, f"noise of {name}")
-            code.add(f"g{i} = {f'hard[{code.name(name)}][1]' if name in cut else natural}")
+            code.add(f"g{i} = {f'hard[{code.name_identifier(name)}][1]' if name in cut else natural}")
             observations.append(f"z{i} = {mask}({code.plus_noise(signal_code, f'error of {signal}')})")
             observations.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
         if diagram.is_acyclic:
@@ -273,7 +273,7 @@ class SeparableSEM(System):
         return f"SeparableSEM({self.diagram!r})"
 
 
-def _term(code: StraightLine, effect: int, cause: int, component: Component) -> str:
+def _term(code: StraightLineCode, effect: int, cause: int, component: Component) -> str:
     # A product is much faster than a call.
     if isinstance(component, Linear):
         return f"{code.bind(f'component_{effect}_{cause}', component.slope)} * y{cause}"

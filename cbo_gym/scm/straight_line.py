@@ -1,7 +1,7 @@
-"""Functions compiled from lines of Python, as ``dataclasses`` compiles ``__init__``.
+"""Straight-line code for systems: functions compiled from one line of Python for each variable.
 
-With one action, as in every step of an environment, a loop over the variables of a system costs two to three times the
-mechanisms themselves.
+``dataclasses`` compiles ``__init__`` in the same way. The code saves time in environments' steps: with one action, a
+loop over the variables takes two to three times as long as the mechanisms themselves.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.system import Values, Variable
 
 
-class StraightLine:
-    """Builder of the function of a system: ``noise, soft, hard`` to the values of its variables.
+class StraightLineCode:
+    """Builder of a function from noise, soft and hard interventions to the values of a system's variables.
 
-    Objects and names of variables are bound to identifiers, so that no name is read as source code.
+    Objects, and names of variables as strings, are bound to identifiers, so that no name is run as code.
 
     Args:
-        sources: exogenous variables, in the order of the draws.
+        sources: the variables with noise, in the order of the noise's draws; those without are ignored.
     """
 
     def __init__(self, sources: Sequence[Variable]) -> None:
@@ -36,28 +36,28 @@ class StraightLine:
         self._scope[identifier] = value
         return identifier
 
-    def name(self, variable: str) -> str:
-        """Return the identifier of the name of a variable."""
+    def name_identifier(self, variable: str) -> str:
+        """Return the identifier that is bound to the name of a variable, a string."""
         return self.bind(self._identifiers.setdefault(variable, f"name_{len(self._identifiers)}"), variable)
 
     def dictionary(self, values: Mapping[str, str]) -> str:
-        """Return a dictionary display: names of variables to expressions."""
-        return "{" + ", ".join(f"{self.name(name)}: {value}" for name, value in values.items()) + "}"
+        """Return the code of a dictionary from names of variables to values, given the code of the values."""
+        return "{" + ", ".join(f"{self.name_identifier(name)}: {value}" for name, value in values.items()) + "}"
 
     def add(self, *lines: str) -> None:
         """Add lines to the body of the function."""
         self._lines += lines
 
-    def draw(self, source: str) -> str:
-        """Return the expression for the noise of a variable, 0 without noise."""
+    def noise(self, source: str) -> str:
+        """Return the code of the noise of a variable; ``"0.0"`` without noise."""
         return self._draws.get(source, "0.0")
 
     def plus_noise(self, value: str, source: str) -> str:
-        """Return an expression plus the noise of a variable, if there is any."""
+        """Return the code of a value plus the noise of a variable, if it has any."""
         return f"{value} + {self._draws[source]}" if source in self._draws else value
 
     def share_sums(self, code: str) -> str:
-        """Return code in which each sum ``(v1 + v2)`` is a variable, computed where it first appears."""
+        """Replace each sum ``(v1 + v2)`` in code by a local variable, which is computed once, and return the code."""
 
         def share(match: re.Match[str]) -> str:
             if match[0] not in self._sums:
@@ -68,7 +68,11 @@ class StraightLine:
         return re.sub(r"\(v\d+(?: \+ v\d+)+\)", share, code)
 
     def compile(self, values: Mapping[str, str]) -> Callable[..., Values]:
-        """Compile the function, which returns a :meth:`dictionary`."""
+        """Compile the function.
+
+        Args:
+            values: name of each variable that the function returns -> the code of its value.
+        """
         return compile_function("noise, soft, hard", [*self._lines, f"return {self.dictionary(values)}"], self._scope)
 
 

@@ -14,14 +14,14 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
-# Contexts per replicate for the value of the optimum, and noise draws per replicate in each of them.
-CONTEXTS = 2**6
-POINTS = 2**6
-# Antithetic pairs of noise draws of a search, exact if zero-mean noise enters linearly.
+# For the value of the optimum: contexts per replicate, and noise draws per context and replicate.
+CONTEXTS_PER_REPLICATE = 2**6
+DRAWS_PER_CONTEXT = 2**6
+# Antithetic pairs of noise draws of a search. Their mean is exact if zero-mean noise enters linearly.
 SEARCH_PAIRS = 8
-# Members of the population per coordinate, and largest number of generations.
-POPULATION = 16
-GENERATIONS = 300
+# Size of differential evolution: members of the population per coordinate plus one, and largest number of generations.
+POPULATION_PER_COORDINATE = 16
+MAX_GENERATIONS = 300
 
 
 class ContextualOracle(Oracle):
@@ -36,7 +36,7 @@ class ContextualOracle(Oracle):
     """
 
     dynamics: ContextualDynamics
-    # Little noise is left once the context is given.
+    # Few points suffice, because little noise is left once the context is given.
     fewest_points: ClassVar[int] = 2**4
 
     def expected_given(self, actions: list[Action], contexts: np.ndarray, tolerance: float | None = None) -> Estimate:
@@ -87,15 +87,16 @@ class ContextualOracle(Oracle):
         random = self._random_value()
         if contexts.value is not None and self._has_known_response:
             return Optimum(contexts.value, contexts.policy, 0.0, *random)
-        rows = self.dynamics.natural_contexts(self._noise(CONTEXTS))
-        check = ContextualOracle(self.dynamics, seed=self._seed + 1)
-        replicates = check._replicates_given(self.best_response(rows), rows, POINTS)
-        # Contexts of one replicate meet the noise of that replicate, so the replicates are independent.
-        values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS, REPLICATES)).mean(axis=1)
+        rows = self.dynamics.natural_contexts(self._noise(CONTEXTS_PER_REPLICATE))
+        # Other noise than that of the search.
+        fresh = ContextualOracle(self.dynamics, seed=self._seed + 1)
+        replicates = fresh._replicates_given(self.best_response(rows), rows, DRAWS_PER_CONTEXT)
+        # Keep, for the contexts of each replicate, the noise of the same replicate, so that replicates are independent.
+        values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS_PER_REPLICATE, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
         sets = [", ".join(sorted(chosen)) for chosen in self.dynamics.variable_sets() if chosen]
-        by_search = f"the best values of {' or '.join(sets)} in each context, by search"
-        policy = contexts.policy if self._has_known_response else by_search
+        searched_policy = f"the best values of {' or '.join(sets)} in each context, by search"
+        policy = contexts.policy if self._has_known_response else searched_policy
         return Optimum(float(values.mean()), policy, float(error), *random)
 
     def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:
@@ -143,8 +144,9 @@ class ContextualOracle(Oracle):
         return Intervention.do({name: np.clip(value, *domains[name]) for name, value in chosen.items()})
 
     def _search_responses(self, contexts: np.ndarray) -> Intervention:
-        half = self.uniforms(1)[:, :SEARCH_PAIRS]
-        noise = self._noise_given(contexts, np.concatenate([half, 1.0 - half], axis=1))
+        """Return the best intervention in each context, found by a search over the values of every scope."""
+        uniforms = self.uniforms(1)[:, :SEARCH_PAIRS]
+        noise = self._noise_given(contexts, np.concatenate([uniforms, 1.0 - uniforms], axis=1))
         actions, values = [], []
         for scope, chosen in enumerate(self.dynamics.variable_sets()):
             # The noise of variables that are set has no effect, and often no other noise is left.
@@ -183,17 +185,17 @@ def maximise_each(
     """
     if dim == 0:
         return np.zeros((count, 0))
-    size = POPULATION * (dim + 1)
+    size = POPULATION_PER_COORDINATE * (dim + 1)
     population = rng.random((size, count, dim))
     values = function(population)
     columns = np.arange(count)
-    for _ in range(GENERATIONS):
+    for _ in range(MAX_GENERATIONS):
         base, first, second = (population[order] for order in rng.permuted(np.tile(np.arange(size), (3, 1)), axis=1))
         base[: size // 2] = population[values.argmax(axis=0), columns]
         mutants = base + rng.uniform(0.5, 1.0, (size, 1, 1)) * (first - second)
-        kept = rng.random(mutants.shape) > 0.8
-        kept[np.arange(size), :, rng.integers(dim, size=size)] = False
-        trial = np.where(kept, population, mutants)
+        inherited = rng.random(mutants.shape) > 0.8
+        inherited[np.arange(size), :, rng.integers(dim, size=size)] = False
+        trial = np.where(inherited, population, mutants)
         outside = (trial < 0.0) | (trial > 1.0)
         trial = np.where(outside, rng.random(trial.shape), trial)
         trial_values = function(trial)

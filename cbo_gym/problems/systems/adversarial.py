@@ -3,8 +3,8 @@
 In a *penny* game the adversary's coordinate is a factor of a node, as in matching pennies; in a *perturb* game it is
 added to the agent's. Constants are those of the authors' published code, in which the networks are smaller than in
 other papers and some equations differ. Every coordinate takes one of four values, and the reward is scaled so that it
-ranges from 0 to 1 over both players' choices. There is no noise. The program also scales the other nodes; here they
-keep their units. Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
+ranges from 0 to 1 over both players' choices. There is no noise. The authors' code also scales the other nodes; here
+they keep their units. Coordinates ``x0``, ``x1``, ... are the agent's, ``z0``, ``z1``, ... the adversary's.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ CITATION = (
 )
 # Number of values of every coordinate of both players.
 LEVELS = 4
+# Name of the latent U(0, 1) variable from which the adversary's random moves are drawn.
 LUCK = "luck"
 
 
@@ -123,12 +124,20 @@ def _game(
     description: str,
     equations: Mapping[str, str],
     actions: Sequence[Interval],
-    moves: Sequence[Interval],
+    adversary_domains: Sequence[Interval],
 ) -> Problem:
-    """Return the problem with its reward, the last variable, scaled to [0, 1], and with luck for the adversary."""
-    names = [f"x{i}" for i in range(len(actions))] + [f"z{i}" for i in range(len(moves))]
-    domains = [*actions, *moves]
-    low, high = _range(StructuralCausalModel(read_equations(equations, 0.0, actions=names), "Y"), domains)
+    """Return the problem with its reward Y scaled to [0, 1], and with a latent source of the adversary's random moves.
+
+    Args:
+        name: the problem's name.
+        description: the system in one sentence.
+        equations: variable -> mechanism, Y last.
+        actions: domains of the agent's coordinates.
+        adversary_domains: domains of the adversary's coordinates.
+    """
+    names = [f"x{i}" for i in range(len(actions))] + [f"z{i}" for i in range(len(adversary_domains))]
+    domains = [*actions, *adversary_domains]
+    low, high = _reward_range(StructuralCausalModel(read_equations(equations, 0.0, actions=names), "Y"), domains)
     scaled = {**equations, "Y": f"({equations['Y']} - {low}) / {high - low}"}
     luck = Variable(LUCK, own_noise, noise=Uniform(0.0, 1.0), observed=False)
     return Problem(
@@ -141,11 +150,12 @@ def _game(
         noiseless_mean=True,
         # Moves are noise to a method that does not observe them.
         noise_known=False,
-        modes=[Adversary(len(moves), LEVELS, LUCK)],
+        modes=[Adversary(len(adversary_domains), LEVELS, LUCK)],
     )
 
 
-def _range(scm: StructuralCausalModel, domains: Sequence[Interval]) -> tuple[float, float]:
-    pairs = Domains(domains).points_to_native(GridBox(len(domains), LEVELS).all())
-    rewards = scm.propagate((), Intervention.parameters(pairs))[scm.reward]
+def _reward_range(scm: StructuralCausalModel, domains: Sequence[Interval]) -> tuple[float, float]:
+    """Return the least and the greatest reward over all choices of both players."""
+    choices = Domains(domains).points_to_native(GridBox(len(domains), LEVELS).all())
+    rewards = scm.propagate((), Intervention.parameters(choices))[scm.reward]
     return float(np.min(rewards)), float(np.max(rewards))
