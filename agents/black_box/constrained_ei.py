@@ -113,7 +113,7 @@ class ConstrainedEI(NodeImprovement):
         objective = GenericMCObjective(_first)
         return qLogExpectedImprovement(self.model, float(best), self.sampler, objective, constraints=limits or None)
 
-    def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def reward_posterior_at(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         return self.surrogates[0].posterior(inputs)
 
     def estimated_rewards(self) -> np.ndarray:

@@ -48,7 +48,7 @@ class EICF(NodeImprovement):
         """Return the log expected improvement over ``incumbent``: GP inputs ``b x 1 x d`` to values ``b``."""
         return qLogExpectedImprovement(self.model, incumbent, self.sampler, self._objective)
 
-    def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def reward_posterior_at(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         rewards = self._objective(self.sampler(self.model.posterior(inputs.unsqueeze(-2)))).squeeze(-1)
         return rewards.mean(0), rewards.std(0, correction=0)
 
@@ -63,4 +63,4 @@ class EICF(NodeImprovement):
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():
-            return self.reward_belief(self.inputs)[0].cpu().numpy()
+            return self.reward_posterior_at(self.inputs)[0].cpu().numpy()

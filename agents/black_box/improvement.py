@@ -1,4 +1,4 @@
-"""The base class of agents that maximise Monte Carlo expected improvement with GPs from the action to some nodes."""
+"""The base class of agents that maximise Monte Carlo expected improvement, with one GP per modelled node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cbo_gym.task import Action, Info, Mode, Observation
 
 
 class IndependentNormals(SampledPosterior):
-    """Normal marginals, ``b x 1 x m`` each, independent of each other."""
+    """Posterior of independent normal outputs, with mean and standard deviation of shape ``b x 1 x m``."""
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         super().__init__(mean, mean.shape, mean.shape)
@@ -38,7 +38,7 @@ class IndependentNormals(SampledPosterior):
 
 
 class IndependentGPs(GPOutputs[Surrogate]):
-    """Independent outputs, one GP each, at single points (``q = 1``): only marginals are computed."""
+    """BoTorch model of independent outputs, one GP each, with marginal posteriors at single points (``q = 1``) only."""
 
     def posterior(self, X: Tensor, *args: object, **kwargs: object) -> IndependentNormals:  # noqa: N803
         """Return marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
@@ -61,8 +61,8 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
 
     Attributes:
         features: features of the task's actions, the inputs of the GPs.
-        make_surrogate: factory of a surrogate.
-        surrogates: the GPs of the modelled nodes, each from the action.
+        make_surrogate: function that makes the surrogate of a node.
+        surrogates: GPs from actions to each of the modelled nodes.
         inputs: features of the actions played, ``n x d``.
         model: BoTorch model of all ``surrogates``.
 
@@ -87,7 +87,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
 
     @abstractmethod
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
-        """Return the log expected improvement over the actions played: GP inputs ``b x 1 x d`` to values ``b``.
+        """Return the acquisition function, log EI over the actions played: GP inputs ``b x 1 x d`` to values ``(b,)``.
 
         Args:
             estimates: estimates from :meth:`estimated_rewards`.
@@ -127,7 +127,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         with torch.no_grad():
-            mean, std = self.reward_belief(self.forecast_inputs(actions))
+            mean, std = self.reward_posterior_at(self.forecast_inputs(actions))
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
@@ -137,8 +137,8 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
         return dict(zip(self._modelled, self.surrogates, strict=True))
 
     @abstractmethod
-    def reward_belief(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and standard deviation of the expected reward, GP inputs ``b x d`` to ``(b,)`` each."""
+    def reward_posterior_at(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mean and standard deviation of the expected reward at GP inputs ``b x d``, each ``(b,)``."""
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
