@@ -30,8 +30,8 @@ from cbo_gym.task import Action
 # At most ``RATE * sqrt(t)`` of t rounds explore. Tuned, with the thresholds of novelty.py, on seeds 0 to 4 of Dropwave,
 # Ackley, ToyGraph and noisy Dropwave.
 RATE = 2.0
-# Number of nodes beyond which searches become smaller, because they cost more and further points help little; and the
-# smallest number of restarts.
+# Number of nodes beyond which searches become smaller, because further points help little; and the smallest number of
+# restarts.
 SEARCHED_NODES = 32
 MIN_RESTARTS = 4
 # Noise samples for the expectation under a drawn network, and for the first screening of actions.
