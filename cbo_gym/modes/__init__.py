@@ -86,12 +86,12 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
             raise ArgumentError(f"instances transform one reward; {built.name} has several objectives: set instance=0")
     # The published problem is built first, so that errors have the names that the user knows.
     truth = dynamics_class(built, **mode_arguments)
-    if (transformed := transform_problem(built, dynamics_class.instances, instance)) is not built:
+    if (transformed := transform_problem(built, dynamics_class.instance_rules, instance)) is not built:
         truth = dynamics_class(transformed, **mode_arguments)
     if (known_problem := with_knowledge(built, **graph_arguments)) is built:
         return truth
     # Agents with other knowledge of the graph play the same instance; regret is measured on the true graph.
-    known_instance = transform_problem(known_problem, dynamics_class.instances, instance, built)
+    known_instance = transform_problem(known_problem, dynamics_class.instance_rules, instance, built)
     dynamics = dynamics_class(known_instance, **mode_arguments)
     require_known(known_problem.outcomes, dynamics.knowledge)
     dynamics.truth = truth

@@ -12,7 +12,7 @@ from cbo_gym.actions import Interval
 from cbo_gym.scm.noise import multiply
 from cbo_gym.scm.system import System
 from cbo_gym.scm.transform import TransformedSystem
-from cbo_gym.scm.units import SAME, TransformedComposition, Unit
+from cbo_gym.scm.units import IDENTITY, TransformedComposition, Unit
 
 # Key that separates the random streams of instances from other streams with small numbers.
 INSTANCE_STREAM = 7
@@ -53,14 +53,14 @@ class Transform:
 
     def unit(self, name: str) -> Unit:
         """Return the unit of a node by its old name."""
-        return self.units.get(name, SAME)
+        return self.units.get(name, IDENTITY)
 
     def point(self, point: Sequence[float]) -> tuple[float, ...]:
         """Return transformed soft parameters in [0, 1], each at its new index."""
         transformed = [0.0] * len(point)
         for value, (index, unit) in zip(point, self.coordinates, strict=True):
             (low, high), (first, last) = unit.old, unit.new
-            share = (unit.to_new(low + (high - low) * value) - first) / (last - first) if unit is not SAME else value
+            share = value if unit is IDENTITY else (unit.to_new(low + (high - low) * value) - first) / (last - first)
             transformed[index] = min(max(float(share), 0.0), 1.0)
         return tuple(transformed)
 

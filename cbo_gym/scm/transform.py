@@ -10,7 +10,7 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.noise import Distribution
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values, Variable, own_noise
-from cbo_gym.scm.units import SAME, Unit
+from cbo_gym.scm.units import IDENTITY, Unit
 from cbo_gym.scm.values import Floats
 
 
@@ -98,7 +98,7 @@ def _rename_variable(variable: Variable, name: str, noise: Distribution) -> Vari
 
 def _old_value(unit: Unit, value: Floats) -> Floats:
     """Convert an intervention's value to the old unit, clipped because mechanisms may fail outside the interval."""
-    if unit is SAME:
+    if unit is IDENTITY:
         return value
     low, high = unit.old
     old = unit.to_old(value)

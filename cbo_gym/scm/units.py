@@ -67,7 +67,8 @@ class Unit:
         return self.old[0] + (self.old[1] - self.old[0]) * 0.5 * (unbent + 1.0)
 
 
-SAME = Unit((0.0, 1.0), (0.0, 1.0))
+# Unit that does not change; tests of identity (``is``) recognise it.
+IDENTITY = Unit((0.0, 1.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from cbo_gym.modes.adversarial.strategies import Game, Mover, index_at, make_str
 from cbo_gym.modes.base.dynamics import Dynamics, Memory
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.adversarial import Adversary
-from cbo_gym.problems.variations.instance import Instances
+from cbo_gym.problems.variations.instance import InstanceRules
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.system import Draws, Values
 
 
-class GameInstances(Instances):
+class GameInstanceRules(InstanceRules):
     """Random transforms in adversarial mode: the adversary's coordinates stay, so that tied moves keep their order."""
 
     keeps_reward = True
@@ -55,7 +55,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
     Sussex, Sessa, Makarova & Krause (2024), Adversarial causal Bayesian optimization, sec. 2 and 5.
     """
 
-    instances = GameInstances
+    instance_rules = GameInstanceRules
 
     def __init__(self, problem: Problem, *, adversary: str | Sequence[Sequence[float]] | Mover = "adaptive") -> None:
         super().__init__(problem)

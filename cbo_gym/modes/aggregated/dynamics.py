@@ -8,7 +8,7 @@ import numpy as np
 
 from cbo_gym.modes.aggregated.interface import AggregatedInterface, point_like
 from cbo_gym.modes.base.dynamics import Dynamics
-from cbo_gym.problems.variations.instance import Instances
+from cbo_gym.problems.variations.instance import InstanceRules
 from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action
@@ -17,7 +17,7 @@ from cbo_gym.task import Action
 FEW = 2
 
 
-class CellInstances(Instances):
+class CellInstanceRules(InstanceRules):
     """Random transforms in aggregated mode: a reward drawn from a known Gaussian process keeps its unit."""
 
     @property
@@ -51,7 +51,7 @@ class AggregatedDynamics(AggregatedInterface, Dynamics):
     Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 2 and D.
     """
 
-    instances = CellInstances
+    instance_rules = CellInstanceRules
 
     @cached_property
     def _averaged(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.problems import Problem
-from cbo_gym.problems.variations.instance import Instances
+from cbo_gym.problems.variations.instance import InstanceRules
 from cbo_gym.scm import Floats, Intervention, System
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Observation
@@ -25,7 +25,7 @@ class Dynamics(Interface):
     """
 
     #: Class of the random transforms that make instances of the problem.
-    instances: ClassVar[type[Instances]] = Instances
+    instance_rules: ClassVar[type[InstanceRules]] = InstanceRules
 
     problem: Problem
     scm: System
@@ -49,7 +49,7 @@ class Dynamics(Interface):
         return outcomes.several(values, self.cost(intervention) if outcomes.has_cost_objective else 0.0)
 
     def before(self, noise: Draws) -> Observation:
-        """Return the observation before rounds with this noise, if the mode ``looks_ahead``."""
+        """Return the observation before rounds with this noise, if the mode ``observes_before``."""
         return {}
 
     def start(self) -> Memory:

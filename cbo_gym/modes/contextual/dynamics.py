@@ -6,7 +6,7 @@ import numpy as np
 
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.contextual.interface import ContextualInterface
-from cbo_gym.problems.variations.instance import SettingInstances
+from cbo_gym.problems.variations.instance import SettingInstanceRules
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Observation
 
@@ -36,7 +36,7 @@ class ContextualDynamics(ContextualInterface, Dynamics):
     Lee & Bareinboim (2020).
     """
 
-    instances = SettingInstances
+    instance_rules = SettingInstanceRules
 
     def before(self, noise: Draws) -> Observation:
         return {"context": self.natural_contexts(noise)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.discrete.interface import DiscreteInterface
 from cbo_gym.problems.modes.discrete import arms_of
-from cbo_gym.problems.variations.instance import Instances
+from cbo_gym.problems.variations.instance import InstanceRules
 from cbo_gym.scm.units import Unit
 
 
-class ArmInstances(Instances):
+class ArmInstanceRules(InstanceRules):
     """Random transforms in discrete mode: variables are reflected within the values that arms set."""
 
     keeps_reward = True
@@ -45,4 +45,4 @@ class DiscreteDynamics(DiscreteInterface, Dynamics):
     Lattimore, Lattimore & Reid (2016), sec. 2; Lee & Bareinboim (2018), sec. 2.
     """
 
-    instances = ArmInstances
+    instance_rules = ArmInstanceRules

@@ -12,7 +12,7 @@ from cbo_gym.modes.base.dynamics import Dynamics, Memory
 from cbo_gym.modes.dynamic.interface import DynamicInterface
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.dynamic import Slices
-from cbo_gym.problems.variations.instance import SettingInstances
+from cbo_gym.problems.variations.instance import SettingInstanceRules
 from cbo_gym.scm import Floats, Intervention
 from cbo_gym.scm.intervention import Mask
 from cbo_gym.scm.system import Draws, Values
@@ -31,7 +31,7 @@ class Past(NamedTuple):
     implemented: Hard
 
 
-class SliceInstances(SettingInstances):
+class SliceInstanceRules(SettingInstanceRules):
     """Random transforms in dynamic mode: a variable is transformed alike in all slices, and slices keep their order."""
 
     keeps_order = True
@@ -92,7 +92,7 @@ class DynamicDynamics(DynamicInterface, Dynamics):
             knowledge of the graph is anything but the true graph.
     """
 
-    instances = SliceInstances
+    instance_rules = SliceInstanceRules
 
     def start(self) -> Past:
         return Past(0, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.hard.interface import HardInterface
-from cbo_gym.problems.variations.instance import SettingInstances
+from cbo_gym.problems.variations.instance import SettingInstanceRules
 from cbo_gym.task import Action
 
 
@@ -27,7 +27,7 @@ class HardDynamics(HardInterface, Dynamics):
     Aglietti et al. (2020); Sussex et al. (2023), sec. 3, Algorithm 2.
     """
 
-    instances = SettingInstances
+    instance_rules = SettingInstanceRules
 
     def known_maximiser(self) -> Action | None:
         best = self.problem.optimal_do

@@ -6,11 +6,11 @@ from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.masked.interface import MaskedInterface
 from cbo_gym.problems import Problem
 from cbo_gym.problems.modes.masked import SuperArms
-from cbo_gym.problems.variations.instance import Instances
+from cbo_gym.problems.variations.instance import InstanceRules
 from cbo_gym.problems.variations.masking import with_random_signals
 
 
-class SuperArmInstances(Instances):
+class SuperArmInstanceRules(InstanceRules):
     """Random transforms in masked mode, in which soft parameters become base arms."""
 
     @staticmethod
@@ -44,7 +44,7 @@ class MaskedDynamics(MaskedInterface, Dynamics):
     Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. II.
     """
 
-    instances = SuperArmInstances
+    instance_rules = SuperArmInstanceRules
 
     def __init__(self, problem: Problem, *, super_arm_size: int | None = None) -> None:
-        super().__init__(self.instances.prepare(problem), super_arm_size=super_arm_size)
+        super().__init__(self.instance_rules.prepare(problem), super_arm_size=super_arm_size)

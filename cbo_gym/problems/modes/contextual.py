@@ -13,7 +13,7 @@ from cbo_gym.problems.base import ModeData, ProblemStatement
 from cbo_gym.problems.transform import CONTEXTS, SETS, Transform
 from cbo_gym.scm.scopes import Scope, scope_diagram
 
-# Array of each variable.
+# Arrays by the names of variables.
 Columns = Mapping[str, np.ndarray]
 MAX_SCOPES = 1024
 
@@ -26,13 +26,14 @@ class Contexts(ModeData):
         names: the context variables: observed, never set, not the reward. Their natural values, those of the
             un-intervened system, are observed.
         scopes: the scopes that may be played.
-        noise_given: function of the contexts' values and of independent U(0, 1) numbers for every noisy variable, both
-            arrays by name that broadcast together. It returns, by name, draws of the exogenous variables whose
-            distribution the contexts change, given the contexts. None if the mechanisms are unknown.
+        noise_given: function that draws noise given the contexts, for the exogenous variables whose distribution the
+            contexts change; the others keep theirs. Its arguments are the contexts' values, and independent U(0, 1)
+            numbers for every noisy variable: arrays by name that broadcast together. It returns arrays by name. None if
+            the mechanisms are unknown.
         best_response: function from the contexts' values to the native values of an intervention that maximises E[Y |
             x, c] over all scopes; it sets the same variables in every context. None if theory gives none.
-        policy: description of that intervention.
-        value: exact E[Y] under that intervention; None if it is unknown.
+        policy: description of ``best_response`` in words.
+        value: exact E[Y] under ``best_response``; None if it is unknown.
     """
 
     names: Sequence[str]
@@ -84,20 +85,20 @@ class _TransformedPolicy:
     """``noise_given`` and ``best_response`` of contexts, in new names and units."""
 
     transform: Transform
-    known: Contexts
+    contexts: Contexts
 
     def _old_contexts(self, contexts: Columns) -> Columns:
         return {
-            name: self.transform.unit(name).to_old(contexts[self.transform.names[name]]) for name in self.known.names
+            name: self.transform.unit(name).to_old(contexts[self.transform.names[name]]) for name in self.contexts.names
         }
 
     def noise_given(self, contexts: Columns, uniforms: Columns) -> Columns:
-        assert self.known.noise_given is not None, "a played problem knows its mechanisms"
+        assert self.contexts.noise_given is not None, "a played problem knows its mechanisms"
         old = {name: uniforms[new] for name, new in self.transform.names.items() if new in uniforms}
-        noise = self.known.noise_given(self._old_contexts(contexts), old)
+        noise = self.contexts.noise_given(self._old_contexts(contexts), old)
         return {self.transform.names[name]: draws for name, draws in noise.items()}
 
     def best_response(self, contexts: Columns) -> Columns:
-        assert self.known.best_response is not None
-        response = self.known.best_response(self._old_contexts(contexts))
+        assert self.contexts.best_response is not None
+        response = self.contexts.best_response(self._old_contexts(contexts))
         return {self.transform.names[name]: self.transform.unit(name).to_new(x) for name, x in response.items()}

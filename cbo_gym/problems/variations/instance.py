@@ -1,9 +1,10 @@
-"""Instances: the same task under a random symmetry, so that its optimum is not known beforehand.
+"""Instances: the same task under a random transform of names, orders and units, so that its optimum is not known.
 
 An instance is drawn by its number, as in COCO (Hansen et al. 2021); instance 0 is the published problem. In the others
-nodes have neutral names, another topological order and other units: scaled, shifted, reflected, and nonlinearly bent if
-they can be set and the agents' knowledge stays true. Soft parameters, targets, scopes and arms have another order. The
-reward, and with it the optimum, is scaled and shifted, unless it is in [0, 1] or comes from a known Gaussian process.
+nodes have neutral names, another topological order and other units. Units are scaled, shifted and reflected; those of
+variables that can be set are also nonlinear ("bent") where the agents' knowledge stays true. Soft parameters, targets,
+scopes and arms have another order. The reward, and with it the optimum, is scaled and shifted, unless it is in [0, 1]
+or comes from a known Gaussian process.
 Noise, compositions, constraints and costs are transformed too. Masked mode keeps units, discrete mode only reflects,
 and dynamic mode keeps the order of variables.
 """
@@ -29,26 +30,27 @@ from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.noise import multiply
 from cbo_gym.scm.separable import SeparableSEM
 from cbo_gym.scm.transform import rename_diagram
-from cbo_gym.scm.units import SAME, Unit
+from cbo_gym.scm.units import IDENTITY, Unit
 from cbo_gym.task import Constraint, GraphKnowledge
 
 INSTANCE_KEYWORD = "instance"
 MAX_INSTANCE = 2**32 - 1
+# Name of the reward in an instance.
 REWARD = "R"
-# Ranges of scales, and of shifts in units of the shifted range.
-SIZES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)
-# Range of bends in either direction; slopes differ by a factor of up to 2.6.
+# Ranges of the factors of units, and of shifts as multiples of the scaled domain.
+SCALES, SHIFTS = (0.5, 2.0), (-2.0, 2.0)
+# Range of the absolute value of ``Unit.bend``; the slopes of a bent unit differ by a factor of up to 2.6.
 BENDS = (0.3, 0.6)
 
 
 def transform_problem(
-    problem: Problem, instances: type[Instances], instance: int = 0, truth: Problem | None = None
+    problem: Problem, rules_class: type[InstanceRules], instance: int = 0, truth: Problem | None = None
 ) -> Problem:
     """Return an instance of a problem.
 
     Args:
         problem: the published problem, with any knowledge of its graph.
-        instances: the rules of the mode in which it is played.
+        rules_class: the rules of the mode in which it is played.
         instance: number of the instance, 0 to 2**32 - 1; 0 is the problem itself.
         truth: the same problem with its graph known, from which the transform is drawn; None for ``problem``.
 
@@ -63,11 +65,11 @@ def transform_problem(
             f"{problem.name} has limits, which are in its own units and names, so that it has no instances; leave "
             "instance at 0"
         )
-    rules = instances(instances.prepare(truth or problem), number)
-    return rules.apply(rules.draw(), instances.prepare(problem))
+    rules = rules_class(rules_class.prepare(truth or problem), number)
+    return rules.apply(rules.draw(), rules_class.prepare(problem))
 
 
-class Instances:
+class InstanceRules:
     """Rules by which a random transform of a problem is drawn. A subclass has the rules of a feedback mode."""
 
     #: Whether the reward keeps its unit.
@@ -76,7 +78,7 @@ class Instances:
     bends_parameters: ClassVar[bool] = True
     #: Whether the observed variables keep their order.
     keeps_order: ClassVar[bool] = False
-    #: Whether a price per unit is counted from 0 if it has no reference.
+    #: Whether a price per unit without a reference is for the distance from 0.
     prices_from_zero: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, instance: int) -> None:
@@ -87,7 +89,7 @@ class Instances:
 
     @staticmethod
     def prepare(problem: Problem) -> Problem:
-        """Return the problem as the mode plays it, if the mode adds its own data to problems without them."""
+        """Return the problem with the mode's default data, if it has none."""
         return problem
 
     @property
@@ -102,7 +104,7 @@ class Instances:
 
     @property
     def kept_coordinates(self) -> int:
-        """Number of soft parameters, the last ones, that are not changed."""
+        """Number of soft parameters at the end of the list that keep their positions and units."""
         return 0
 
     def copies(self, name: str) -> list[str]:
@@ -120,16 +122,17 @@ class Instances:
                 f"{self.problem.name} has {', '.join(map(repr, kinds.values()))}, which have no other units, so it has "
                 "no instances; leave instance at 0"
             )
-        names = self._names()
+        names = self._draw_names()
         units = self.units()
-        coordinates = self._coordinates()
+        coordinates = self._draw_coordinates()
         names |= self._parameter_names(coordinates)
-        reward = SAME if self.keeps_reward else self._linear_unit((0.0, 1.0))
-        if reward is not SAME:
+        reward = IDENTITY if self.keeps_reward else self._draw_linear_unit((0.0, 1.0))
+        if reward is not IDENTITY:
             units |= dict.fromkeys(self.copies(self.names[-1]), reward)
         return Transform(self.instance, names, units, reward, coordinates)
 
-    def _names(self) -> dict[str, str]:
+    def _draw_names(self) -> dict[str, str]:
+        """Draw the new name of each variable, latent ones included."""
         *others, reward = self.names
         numbers = self.rng.permutation(len(others)) + 1
         names: dict[str, str] = {}
@@ -146,37 +149,39 @@ class Instances:
             return {}
         units: dict[str, Unit] = {}
         for name in self.names[:-1]:
-            bend = self._bend() if name in self.manipulable and self.may_bend(name) else 0.0
-            linear = self._linear_unit(self.manipulable.get(name, (0.0, 1.0)))
+            bend = self._draw_bend() if name in self.manipulable and self.may_bend(name) else 0.0
+            linear = self._draw_linear_unit(self.manipulable.get(name, (0.0, 1.0)))
             unit = replace(linear, reflected=bool(self.rng.random() < 0.5), bend=bend)
             units |= dict.fromkeys(self.copies(name), unit)
         return units
 
     def may_bend(self, name: str) -> bool:
-        """Return whether the agents' knowledge stays true if a variable that may be set is bent."""
+        """Return whether the agents' knowledge stays true if the unit of a manipulable variable is bent."""
         return False
 
-    def _linear_unit(self, domain: Sequence[float]) -> Unit:
+    def _draw_linear_unit(self, domain: Sequence[float]) -> Unit:
+        """Draw a scaled and shifted unit, rounded to four digits."""
         low, high = domain
-        size = float(np.exp(self.rng.uniform(*np.log(SIZES))))
+        size = float(np.exp(self.rng.uniform(*np.log(SCALES))))
         span = float(f"{size * (high - low):.4g}")
         first = float(f"{span * self.rng.uniform(*SHIFTS):.4g}")
         return Unit((float(low), float(high)), (first, first + span))
 
-    def _bend(self) -> float:
+    def _draw_bend(self) -> float:
         return float(self.rng.choice([-1.0, 1.0]) * self.rng.uniform(*BENDS))
 
-    def _coordinates(self) -> tuple[tuple[int, Unit], ...]:
+    def _draw_coordinates(self) -> tuple[tuple[int, Unit], ...]:
+        """Draw the new index and the unit of each soft parameter."""
         domains = self.problem.action_domains
         changed = len(domains) - self.kept_coordinates
         indices = [*self.rng.permutation(changed).tolist(), *range(changed, len(domains))]
-        units = [SAME if self.super_arms else self._soft_unit(domain) for domain in domains[:changed]]
-        return tuple(zip(indices, [*units, *[SAME] * self.kept_coordinates], strict=True))
+        units = [IDENTITY if self.super_arms else self._draw_parameter_unit(domain) for domain in domains[:changed]]
+        return tuple(zip(indices, [*units, *[IDENTITY] * self.kept_coordinates], strict=True))
 
-    def _soft_unit(self, domain: Sequence[float]) -> Unit:
-        linear = self._linear_unit(domain)
+    def _draw_parameter_unit(self, domain: Sequence[float]) -> Unit:
+        linear = self._draw_linear_unit(domain)
         bends = self.bends_parameters and not (self.priced or self.problem.kernel)
-        bend = self._bend() if bends else 0.0
+        bend = self._draw_bend() if bends else 0.0
         return replace(linear, reflected=bool(self.rng.random() < 0.5), bend=bend)
 
     def _parameter_names(self, coordinates: Sequence[tuple[int, Unit]]) -> dict[str, str]:
@@ -188,13 +193,13 @@ class Instances:
         """Return the problem ``old`` with all fields transformed."""
         names = transform.names
         units = zip(old.action_domains, transform.coordinates, strict=True)
-        nodes = self._order(transform, old.scm.nodes, old.scm.diagram)
+        nodes = self._draw_order(transform, old.scm.nodes, old.scm.diagram)
         changed = [v for v in old.scm.variables if v.observed and v.name in transform.units]
         return replace(
             old,
             transform=transform,
             scm=transform.system(old.scm, nodes),
-            action_domains=transform.reorder([domain if unit is SAME else unit.new for domain, (_, unit) in units]),
+            action_domains=transform.reorder([domain if unit is IDENTITY else unit.new for domain, (_, unit) in units]),
             action_names=transform.reorder([names[name] for name in old.action_names]),
             null_action=transform.point(old.null_action),
             manipulable=transform.domains(old.manipulable),
@@ -203,13 +208,13 @@ class Instances:
             optimal_do=None if old.optimal_do is None else transform.values(old.optimal_do),
             composition=None if old.composition is None else transform.composition(old.composition, old.scm.nodes[:-1]),
             noise_known=old.noise_known and all(multiply(v.noise, 1.0) is not None for v in changed),
-            outcomes=self._outcomes(transform, old),
-            knowledge=None if old.knowledge is None else self._knowledge(transform, old, old.knowledge),
+            outcomes=self._transform_outcomes(transform, old),
+            knowledge=None if old.knowledge is None else self._transform_knowledge(transform, old, old.knowledge),
             modes=[new for data in old.modes if (new := data.transform(transform)) is not None],
         )
 
-    def _order(self, transform: Transform, nodes: Sequence[str], diagram: CausalDiagram) -> Sequence[str]:
-        """Return old names in another topological order, the reward last; nodes of base arms follow the arms."""
+    def _draw_order(self, transform: Transform, nodes: Sequence[str], diagram: CausalDiagram) -> Sequence[str]:
+        """Return old names in another topological order, the reward last; nodes of base arms have the arms' order."""
         *others, reward = nodes
         if isinstance(self.problem.scm, SeparableSEM):
             return [*transform.reorder(others), reward]
@@ -222,13 +227,13 @@ class Instances:
             order.append(free[rng.integers(len(free))])
         return [*order, reward]
 
-    def _knowledge(self, transform: Transform, old: Problem, knowledge: GraphKnowledge) -> GraphKnowledge:
+    def _transform_knowledge(self, transform: Transform, old: Problem, knowledge: GraphKnowledge) -> GraphKnowledge:
         *others, reward = knowledge.nodes
         if self.super_arms:
-            goes_with_arms = len(others) == len(transform.coordinates)
-            order: Sequence[str] = [*(transform.reorder(others) if goes_with_arms else others), reward]
+            follows_arms = len(others) == len(transform.coordinates)
+            order: Sequence[str] = [*(transform.reorder(others) if follows_arms else others), reward]
         elif knowledge.diagram is not None:
-            order = self._order(transform, knowledge.diagram.nodes, knowledge.diagram)
+            order = self._draw_order(transform, knowledge.diagram.nodes, knowledge.diagram)
         else:
             order = [*sorted(others, key=transform.names.__getitem__), reward]
         nodes = tuple(transform.names[name] for name in order)
@@ -236,24 +241,25 @@ class Instances:
         candidates = tuple(rename_diagram(candidate, transform.names, nodes) for candidate in knowledge.candidates)
         return GraphKnowledge(nodes, diagram, candidates)
 
-    def _outcomes(self, transform: Transform, old: Problem) -> Outcomes:
+    def _transform_outcomes(self, transform: Transform, old: Problem) -> Outcomes:
         outcomes = old.outcomes
         changed: dict[str, Any] = {
             "objective": transform.names[outcomes.objective],
-            "constraints": tuple(_constraint(transform, constraint) for constraint in outcomes.constraints),
-            "costs": None if outcomes.costs is None else self._costs(transform, old, outcomes.costs),
+            "constraints": tuple(_transform_constraint(transform, constraint) for constraint in outcomes.constraints),
+            "costs": None if outcomes.costs is None else self._transform_costs(transform, old, outcomes.costs),
         }
         if isinstance(outcomes, PlayedSlice):
             changed["bare"] = transform.names[outcomes.bare]
         return replace(outcomes, **changed)
 
-    def _costs(self, transform: Transform, old: Problem, costs: Costs) -> Costs:
+    def _transform_costs(self, transform: Transform, old: Problem, costs: Costs) -> Costs:
         soft = dict(zip(old.domains.names, (unit for _, unit in transform.coordinates), strict=True))
         units = {**soft, **transform.units}
-        # In the new unit, the value that was 0 is another number.
+        # A price per unit without a reference is for the distance from 0, which is another number in the new unit.
         origins = dict.fromkeys(costs.per_unit, 0.0) if self.prices_from_zero else {}
-        reference = {name: float(units.get(name, SAME).to_new(x)) for name, x in {**origins, **costs.reference}.items()}
-        per_unit = {name: price / abs(units.get(name, SAME).slope) for name, price in costs.per_unit.items()}
+        references = {**origins, **costs.reference}
+        reference = {name: float(units.get(name, IDENTITY).to_new(x)) for name, x in references.items()}
+        per_unit = {name: price / abs(units.get(name, IDENTITY).slope) for name, price in costs.per_unit.items()}
 
         def by_name(prices: Mapping[str, float]) -> dict[str, float]:
             return {transform.names[name]: price for name, price in prices.items()}
@@ -268,7 +274,7 @@ class Instances:
         )
 
 
-class SettingInstances(Instances):
+class SettingInstanceRules(InstanceRules):
     """Random transforms in modes that set variables to any value."""
 
     prices_from_zero = True
@@ -283,7 +289,7 @@ class SettingInstances(Instances):
         return noiseless or not self.problem.noise_known
 
 
-def _constraint(transform: Transform, constraint: Constraint) -> Constraint:
+def _transform_constraint(transform: Transform, constraint: Constraint) -> Constraint:
     unit = transform.unit(constraint.node)
     side = {"<=": ">=", ">=": "<="}[constraint.side] if unit.reflected else constraint.side
     return Constraint(transform.names[constraint.node], side, float(unit.to_new(constraint.threshold)))  # type: ignore[arg-type]
