@@ -65,7 +65,7 @@ def main() -> None:
     submission = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
     print(submission.standing, *submission.remarks, *submission.problems, sep="\n  ")
     entered = enter(submission, out / "store" / "nearby.parquet")
-    others = [run for run in load_published(SUITE) if suite.takes(run.seed, run.env)]
+    others = [run for run in load_published(SUITE) if suite.counts(run.seed, run.env)]
     board = leaderboard([*load_published(entered.path), *others])
     page = write_report(board, out / "report", formats=())
     print(f"{entered.path} has {entered.added} runs; {page} shows them with the others")

@@ -46,7 +46,7 @@ def grid(
     """
     if suite is not None:
         full_suite = load(suite)
-        chosen: Sequence[str] | Suite = full_suite.part(envs) if envs else full_suite
+        chosen: Sequence[str] | Suite = full_suite.select(envs) if envs else full_suite
         numbers = full_suite.seed_numbers()
         horizon = full_suite.horizon if horizon is None else horizon
     elif envs:

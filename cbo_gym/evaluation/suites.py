@@ -1,4 +1,4 @@
-"""suites.yaml: named lists of environments, with rounds, seeds and metric.
+"""Suites of ``suites.yaml``: named lists of environments, with the number of rounds, the seeds and the metric.
 
 ``cbo-gym sweep FOLDER --suite survey2026`` plays a suite; each paper has a suite, and ``all`` has every environment.
 """
@@ -24,7 +24,7 @@ Metric = Literal["average_regret", "simple_regret", "best_so_far_regret", "score
 
 
 class SuiteError(ArgumentError):
-    """A file of suites is invalid, or has no suite of a name."""
+    """A file of suites is invalid, or has no suite with a given name."""
 
 
 class Suite(StrictModel):
@@ -61,20 +61,20 @@ class Suite(StrictModel):
     references: dict[str, FiniteFloat] = {}
 
     def seed_numbers(self) -> range:
-        """Return its seeds."""
+        """Return the suite's seeds."""
         first = self.first_seed if self.verdict_seeds == "publication" else 0
         return range(first, first + self.seeds)
 
-    def part(self, patterns: Sequence[str]) -> list[str]:
-        """Return the labels of its environments that match a pattern.
+    def select(self, patterns: Sequence[str]) -> list[str]:
+        """Return the labels of the suite's environments that match one of the patterns.
 
         Raises:
             SuiteError: if a pattern matches none.
         """
         labels = self.labels()
-        if strange := [pattern for pattern in patterns if not any(matches(label, [pattern]) for label in labels)]:
+        if unmatched := [pattern for pattern in patterns if not any(matches(label, [pattern]) for label in labels)]:
             listed_by = f"cbo-gym suites {self.name}"
-            raise SuiteError(f"the suite {self.name} has no {strange[0]}{nearby(strange[0], labels, listed_by)}")
+            raise SuiteError(f"the suite {self.name} has no {unmatched[0]}{nearby(unmatched[0], labels, listed_by)}")
         return [label for label in labels if matches(label, patterns)]
 
     def rounds(self, label: str) -> int:
@@ -84,8 +84,8 @@ class Suite(StrictModel):
         entry = find_entry(Spec.from_label(label).name)
         return entry.horizon if entry else 0
 
-    def takes(self, seed: int, label: str) -> bool:
-        """Return whether a run with a seed on an environment counts for its verdicts and tables."""
+    def counts(self, seed: int, label: str) -> bool:
+        """Return whether a run with a seed on an environment counts for the suite's verdicts and tables."""
         return self.verdict_seeds == "any" or is_for_publication(seed, Spec.from_label(label).keywords, self.first_seed)
 
     def labels(self) -> list[str]:
@@ -100,8 +100,8 @@ class Suite(StrictModel):
             hints = did_you_mean(unknown[0], known)
             raise ArgumentError(f"field environments: not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
         labels = list(dict.fromkeys(map(str, specs)))
-        if strange := [label for label in self.references if label not in labels]:
-            raise ArgumentError(f"field references: {', '.join(strange)} is not one of the environments")
+        if unmatched := [label for label in self.references if label not in labels]:
+            raise ArgumentError(f"field references: {', '.join(unmatched)} is not one of the environments")
         return labels
 
 
@@ -123,7 +123,7 @@ def load(name: str, path: Path | None = None) -> Suite:
             suite and the field.
     """
     path = path or suites_path()
-    suites = _items(path)
+    suites = _read_items(path)
     if name not in suites:
         listed_by = "cbo-gym suites" if path == suites_path() else str(path)
         raise SuiteError(f"no suite is called {name!r}{nearby(name, suites, listed_by)}")
@@ -133,27 +133,27 @@ def load(name: str, path: Path | None = None) -> Suite:
 def load_all(path: Path | None = None) -> tuple[Suite, ...]:
     """Return every suite of a file, or of the package, in its order; raises as :func:`load` does."""
     path = path or suites_path()
-    return tuple(_parse(path, name, item) for name, item in _items(path).items())
+    return tuple(_parse(path, name, item) for name, item in _read_items(path).items())
 
 
 @cache
-def own_references() -> Mapping[str, float]:
-    """Return environment -> reference of all suites of the package, see :class:`Suite`."""
-    return {label: value for suite in _own() for label, value in suite.references.items()}
+def package_references() -> Mapping[str, float]:
+    """Return environment -> reference of all suites of the package, see :attr:`Suite.references`."""
+    return {label: value for suite in _package_suites() for label, value in suite.references.items()}
 
 
 @cache
-def _own() -> tuple[Suite, ...]:
+def _package_suites() -> tuple[Suite, ...]:
     """Return the package's own suites; their environments are not checked, because readers of results need no check."""
-    return tuple(map(Suite.model_validate, _items(suites_path()).values()))
+    return tuple(map(Suite.model_validate, _read_items(suites_path()).values()))
 
 
 def is_compared_by(metric: Metric, label: str) -> bool:
     """Return whether an environment, with or without keywords, is in a suite of the package with that metric."""
-    return any(suite.metric == metric and matches(label, suite.environments) for suite in _own())
+    return any(suite.metric == metric and matches(label, suite.environments) for suite in _package_suites())
 
 
-def _items(path: Path) -> dict[str, Any]:
+def _read_items(path: Path) -> dict[str, Any]:
     """Return the suites of a file, by name."""
     try:
         loaded = read_yaml(path)

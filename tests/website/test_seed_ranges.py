@@ -101,7 +101,7 @@ def test_a_suite_may_begin_with_a_later_one():
     later = load("mcbo2023").model_copy(update={"first_seed": 1010})
     assert later.seed_numbers() == range(1010, 1030)
     family = "CBO/ErdosRenyi10-v0(instance_seed={})".format
-    taken = [later.takes(1010, family(1010)), later.takes(1009, family(1010)), later.takes(1010, family(1009))]
+    taken = [later.counts(1010, family(1010)), later.counts(1009, family(1010)), later.counts(1010, family(1009))]
     assert taken == [True, False, False]
     assert "seeds and instances 1010 to 1999" in seeds_note(later)
 

@@ -90,7 +90,9 @@ def paper_runs(paper: Paper, parts: RunsByFile) -> list[Run]:
 
 def counted_runs(suite: Suite, parts: RunsByFile) -> dict[str, list[Run]]:
     """Return the runs of each file that count for a suite: on the seeds of its verdicts, or on secret seeds."""
-    return {name: [run for run in runs if run.secret or suite.takes(run.seed, run.env)] for name, runs in parts.items()}
+    return {
+        name: [run for run in runs if run.secret or suite.counts(run.seed, run.env)] for name, runs in parts.items()
+    }
 
 
 def judge_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:

@@ -20,7 +20,7 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS
 from cbo_gym.evaluation.runs.results import Run, stack_curves
-from cbo_gym.evaluation.suites import own_references
+from cbo_gym.evaluation.suites import package_references
 
 Array = np.ndarray
 
@@ -133,7 +133,7 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
             reference = np.array([run.optimum for run in known_runs])
             values = reference[:, None] - stack_curves(known_runs, ["best_so_far_regret"])["best_so_far_regret"]
         else:
-            reference = np.array([own_references().get(run.env, run.optimum) for run in known_runs])
+            reference = np.array([package_references().get(run.env, run.optimum) for run in known_runs])
             curves = stack_curves(known_runs, ["reward", *(["feasible"] if known_runs[0].is_constrained else [])])
             values = np.where(curves.get("feasible", True), curves["reward"], -np.inf)
         for budget in (budget for budget in BUDGETS if budget <= values.shape[-1]):

@@ -101,7 +101,7 @@ def publish(
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
     """Check that the suite's verdicts take the seeds of all runs."""
-    if suite is not None and (others := [run for run in runs if not suite.takes(run.seed, run.env)]):
+    if suite is not None and (others := [run for run in runs if not suite.counts(run.seed, run.env)]):
         first, last = PUBLICATION.start, PUBLICATION.stop - 1
         raise ArgumentError(
             f"{len(others)} runs have other seeds or instances than {first} to {last}, such as {others[0].agent} on "
@@ -137,7 +137,7 @@ def _merge(
     path = store / f"{name}.parquet"
     stored = old = read_store_file(path) if path.exists() else []
     if suite is not None:
-        old = [run for run in old if suite.takes(run.seed, run.env)]
+        old = [run for run in old if suite.counts(run.seed, run.env)]
     if overrule:
         new_cells = set(map(identity, new))
         blind = {_blind_group(run) for run in new if run.secret}
