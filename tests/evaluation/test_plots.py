@@ -12,9 +12,9 @@ from cbo_gym.evaluation.report.curves import (
     choice_frequencies,
     choice_styles,
     curve,
+    format_tick,
     log_limits,
     log_ticks,
-    plain,
 )
 from cbo_gym.evaluation.report.palette import look_at, looks
 from tests.support.runs import choosing_run, made_up_run
@@ -43,7 +43,7 @@ def test_a_band_needs_five_seeds_and_fewer_are_drawn_one_by_one():
     ],
 )
 def test_logarithmic_axes_have_few_plain_ticks(limits, ticks):
-    assert [plain(tick) for tick in log_ticks(*limits)] == ticks
+    assert [format_tick(tick) for tick in log_ticks(*limits)] == ticks
     low, high = log_limits([np.array([0.5, 0.5])])
     assert high / low == pytest.approx(10)
 

@@ -141,7 +141,7 @@ def evaluate(
 
 def _require_batches(agent: Any, label: str, env: gym.Env[Observation, Action]) -> None:
     dynamics: Dynamics = env.unwrapped.dynamics  # type: ignore[attr-defined]
-    if dynamics.remembers or dynamics.looks_ahead:
+    if dynamics.remembers or dynamics.observes_before:
         raise UnsupportedModeError(
             f"the best action in {dynamics.mode} mode depends on the observation before each round, so several actions "
             "cannot be chosen together; leave batch at 1"

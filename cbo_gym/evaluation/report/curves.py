@@ -26,18 +26,24 @@ Array = np.ndarray
 Looks = Mapping[str, Look]
 #: Names of objectives, and the Pareto front, shape ``(n, objectives)``
 Front = tuple[list[str], np.ndarray]
+# Column of a run with the expected rewards of its recommended actions.
 RECOMMENDED = "recommended_rewards"
 
-DRAWS = 1000
+# Number of bootstrap resamples.
+BOOTSTRAP_DRAWS = 1000
+# Largest number of ticks on a logarithmic axis.
 MAX_TICKS = 5
-#: Smallest simple regret that is drawn, in gaps of optimum and random play.
-FLOOR = 1e-4
+#: Smallest simple regret that is drawn, divided by the gap between the optimum and random play.
+MIN_SIMPLE_REGRET = 1e-4
 #: Largest number of choices with a separate line; the others are added up.
 MAX_CHOICES = 8
+# Legend of the sum of the other choices.
 OTHERS = "others"
-SHARES = (0.0, 1.02)
+# Limits of a vertical axis of shares.
+SHARE_LIMITS = (0.0, 1.02)
+# Number of steps of an axis of costs.
 COST_STEPS = 150
-#: Number of points of a line on a page, about one per pixel.
+#: Largest number of points of a line on a page, about one per pixel.
 MAX_CHART_ROUNDS = 150
 
 
@@ -85,45 +91,46 @@ def curve(values: Array, floor: float = -np.inf, x: Array | None = None) -> Curv
 @cache
 def _bootstrap(seeds: int) -> Array:
     """Return weights of resamples, shape ``(draws, seeds)``; the same each time, so that figures agree."""
-    return aggregate.bootstrap(np.zeros((1, seeds)), DRAWS, np.random.default_rng(0)).weights()[:, 0]
+    return aggregate.bootstrap(np.zeros((1, seeds)), BOOTSTRAP_DRAWS, np.random.default_rng(0)).weights()[:, 0]
 
 
 @dataclass(frozen=True)
-class Horizontal:
+class HorizontalAxis:
     """Horizontal axis of a figure.
 
     Attributes:
-        title: name of the axis.
-        in_figures: name of the axis with mathematics, for Matplotlib.
+        title: title of the axis.
+        matplotlib_title: title with mathematics, for Matplotlib.
         x: values at which curves are drawn, shape ``(n,)``.
-        few: values of x that are enough for a page.
+        chart_x: the values of ``x`` that interactive charts show.
     """
 
     title: str
-    in_figures: str
+    matplotlib_title: str
     x: Array
-    few: Array
+    chart_x: Array
 
     def values(self, runs: Sequence[Run], curves: Array) -> Array:
         """Convert values after each round, shape ``(seeds, rounds)``, to values at x, shape ``(seeds, n)``."""
         return curves
 
 
-class Rounds(Horizontal):
+class Rounds(HorizontalAxis):
     """Rounds of finished runs of one environment."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         horizon = runs[0].horizon
-        few = np.unique(np.linspace(1, horizon, min(horizon, MAX_CHART_ROUNDS)).round().astype(int))
-        super().__init__("Round", "Round $t$", np.arange(1, horizon + 1), few)
+        chart_x = np.unique(np.linspace(1, horizon, min(horizon, MAX_CHART_ROUNDS)).round().astype(int))
+        super().__init__("Round", "Round $t$", np.arange(1, horizon + 1), chart_x)
 
 
-class CostPaid(Horizontal):
+class CostPaid(HorizontalAxis):
     """Cumulative cost of the actions of finished runs of one environment.
 
-    The runs of an agent spend at different speeds. The value of a run at a cost is that after the last round that it
-    had paid for by then: NaN before its first round, and its last value once it has ended. An agent's curve ends with
-    the dearest of its runs. Of quantities that some rounds lack, such as recommendations, the latest value counts.
+    Runs reach a cost after different numbers of rounds. The value of a run at a cost c is its value after the last
+    round whose cumulative cost is at most c: NaN before the first round, and constant after the end of the run. An
+    agent's curve ends at the cost of its most expensive run. If a quantity is missing in a round, as a recommendation
+    may be, the latest earlier value is used.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -148,8 +155,8 @@ def _cumulative_costs(runs: Sequence[Run]) -> Array:
     return np.stack([np.cumsum(run.curve("cost")) for run in runs])
 
 
-#: Axis of rounds, or of cumulative costs.
-Against = type[Rounds] | type[CostPaid]
+#: Class of a horizontal axis: rounds, or cumulative costs.
+AxisType = type[Rounds] | type[CostPaid]
 
 
 def has_costs(run: Run) -> bool:
@@ -183,10 +190,10 @@ class CurvesFigure:
         looks: looks of the legend's entries, in their order.
         panels: at least one panel.
         note: description of the curves, with the number of seeds.
-        read_at: index on the axis at which a description of the figure lists values, and its name.
+        read_at: index into ``x`` at which the text description of a chart states values, and words for that position.
     """
 
-    horizontal: Horizontal
+    horizontal: HorizontalAxis
     looks: Looks
     panels: Sequence[Panel]
     note: str
@@ -205,8 +212,10 @@ def by_agent(runs: Iterable[Run], agents: Iterable[str]) -> dict[str, list[Run]]
     return {agent: group for agent, group in by_label.items() if group}
 
 
-def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) -> CurvesFigure:
-    """Compute average and simple regret of finished runs of one environment, in gaps of optimum and random play.
+def regret_figure(runs: Sequence[Run], looks: Looks, against: AxisType = Rounds) -> CurvesFigure:
+    """Compute average and simple regret of finished runs of one environment.
+
+    Regrets are divided by the gap between the optimum and random play.
 
     Args:
         runs: finished runs of one environment.
@@ -218,7 +227,8 @@ def regret_figure(runs: Sequence[Run], looks: Looks, against: Against = Rounds) 
     simple: dict[str, Curve] = {}
     for agent, runs_of_agent in of_agent.items():
         gaps = np.array([[run.optimum - run.random_value] for run in runs_of_agent])
-        for column, floor, curves in (("average_regret", -np.inf, average), ("simple_regret", FLOOR, simple)):
+        columns = (("average_regret", -np.inf, average), ("simple_regret", MIN_SIMPLE_REGRET, simple))
+        for column, floor, curves in columns:
             regrets = horizontal.values(runs_of_agent, stack_curves(runs_of_agent, [column])[column] / gaps)
             curves[agent] = curve(regrets, floor, horizontal.x)
     limits = log_limits([drawn.mean for drawn in simple.values()])
@@ -236,12 +246,12 @@ def _seeds_note(curves: Iterable[Curve]) -> str:
         return "1 seed"
     enough = aggregate.MIN_SEEDS
     bands, thin = "95 % bootstrap intervals", "single runs thin"
-    both = f"{bands} from {enough} seeds on, below {thin}"
-    shown = thin if counts[-1] < enough else bands if counts[0] >= enough else both
+    mixed = f"{bands} from {enough} seeds on, below {thin}"
+    shown = thin if counts[-1] < enough else bands if counts[0] >= enough else mixed
     return f"Means of {' to '.join(dict.fromkeys([str(counts[0]), str(counts[-1])]))} seeds; {shown}"
 
 
-def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: Against = Rounds) -> CurvesFigure:
+def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: AxisType = Rounds) -> CurvesFigure:
     """Compute how often each target set or scope had been chosen after t rounds, a panel per agent.
 
     Target sets and scopes that an agent never chose have no curve.
@@ -259,7 +269,7 @@ def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: Against =
         curves = {
             name: curve(horizontal.values(runs_of_agent, share), x=horizontal.x) for name, share in shares.items()
         }
-        panels.append(Panel(agent, curves, SHARES))
+        panels.append(Panel(agent, curves, SHARE_LIMITS))
     return CurvesFigure(
         horizontal, looks, panels, "Share of rounds 1 to t in which each target set or scope was chosen"
     )
@@ -304,9 +314,9 @@ def profile_figure(board: Leaderboard, group: str, looks: Looks | None = None) -
         x, share, *ends = (column.to_numpy() for column in columns)
         low, high = ends if agent in banded else (None, None)
         curves[agent] = Curve(x, share, low, high, np.empty((0, len(share))), 0)
-    panel = Panel("Share of runs with a score above s", curves, SHARES)
+    panel = Panel("Share of runs with a score above s", curves, SHARE_LIMITS)
     note, shown = "Performance profiles: higher is better", {agent: looks[agent] for agent in curves}
-    axis = Horizontal("Score s", "Score $s$ (0 = random play, 1 = optimum)", x, x)
+    axis = HorizontalAxis("Score s", "Score $s$ (0 = random play, 1 = optimum)", x, x)
     return CurvesFigure(axis, shown, [panel], note, (len(x) // 2, "at s = 0.5"))
 
 
@@ -327,7 +337,7 @@ def log_limits(means: Sequence[Array]) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return a few ticks in a logarithmic range: powers of ten, and if these are few also 2 and 5 times them."""
+    """Return at most :data:`MAX_TICKS` ticks in a logarithmic range: powers of ten, and multiples in a short range."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         values = [float(f"{digit}e{power}") for power in powers for digit in digits]
@@ -337,7 +347,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     return ticks[:: -(-len(ticks) // MAX_TICKS)]
 
 
-def plain(value: float) -> str:
+def format_tick(value: float) -> str:
     """Return a tick's label: ``0.001``, ``20``, with an exponent only below 1e-5 and from 1e6 on."""
     return f"{value:.10f}".rstrip("0").rstrip(".") if 1e-5 <= abs(value) < 1e6 else f"{value:g}"
 
@@ -345,7 +355,7 @@ def plain(value: float) -> str:
 def known_front(runs: Sequence[Run]) -> Front | None:
     """Return the names of the objectives and the recorded Pareto front of the runs' environment.
 
-    None if a run does not hold its recommended rewards, or if no front is recorded.
+    None if a run lacks the column :data:`RECOMMENDED`, or if no front is recorded.
     """
     env = runs[0].env
     entry = find_entry(env) if Spec.parse(env).name == env else None

@@ -18,7 +18,7 @@ from cbo_gym.evaluation.report.curves import CurvesFigure, Looks
 from cbo_gym.evaluation.runs.counted import without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 
-AGAINST: tuple[tuple[str, curves.Against, str], ...] = (
+AGAINST: tuple[tuple[str, curves.AxisType, str], ...] = (
     ("", curves.Rounds, ""),
     ("-cost", curves.CostPaid, " Against the cost paid: a run counts with the value that it had reached by then."),
 )

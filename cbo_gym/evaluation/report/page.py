@@ -123,7 +123,7 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
 
     The numbers are deflated JSON in base64.
     """
-    keys, x = list(shown.looks), shown.horizontal.few
+    keys, x = list(shown.looks), shown.horizontal.chart_x
     panels = [
         {
             "title": printable(panel.title),

@@ -1,8 +1,9 @@
 """Figures of a leaderboard for a paper: curves and comparisons of agents, with their uncertainty.
 
-Every agent has the look of :mod:`cbo_gym.evaluation.report.palette`. A curve is a mean over seeds with markers. With
-fewer than five seeds each run is drawn as a thin line; with more, a band shows the 95 % bootstrap interval of the mean.
-Legends stand outside the panels. Labels are shown literally, ``$`` included, and long ones are shortened.
+Every agent has a colour, dash and marker from :mod:`cbo_gym.evaluation.report.palette`. A curve is a mean over seeds
+with markers. With fewer than five seeds each run is drawn as a thin line; with more, a band shows the 95 % bootstrap
+interval of the mean. Legends are outside the panels. Labels are shown literally, ``$`` included, and long ones are
+shortened.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
 from cbo_gym.evaluation.report.curves import (
     RECOMMENDED,
-    Against,
+    AxisType,
     CostPaid,
     Curve,
     CurvesFigure,
@@ -42,21 +43,23 @@ from cbo_gym.evaluation.report.curves import (
     by_env,
     choice_figure,
     curve,
+    format_tick,
     has_costs,
-    plain,
     profile_figure,
     regret_figure,
 )
 from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shorten
 from cbo_gym.evaluation.runs.results import Run, last_line
 
+# Number of points of a curve of reached targets.
 TARGET_POINTS = 100
 WIDTH = 7.0  # inches
 LABEL_WIDTH = 30  # characters
-MARKERS_A_LINE = 6
+MARKERS_PER_LINE = 6
 DPI = 200
 FORMATS = ("png", "pdf")
-UNDATED: dict[str, Any] = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+# Metadata of each format that leave out the date, so that the same figure is the same file.
+METADATA: dict[str, Any] = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 STYLE: Any = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -80,19 +83,19 @@ STYLE: Any = {
     "ytick.major.width": 0.7,
     # Embedded fonts, which journals require.
     "pdf.fonttype": 42,
-    # The same figure is the same file.
+    # Fixed identifiers, so that the same figure is the same file.
     "svg.hashsalt": "cbo-gym",
 }
 
 
-#: Decorator of functions that draw with the settings :data:`STYLE`, for figures of your own too.
+#: Decorator that applies the Matplotlib settings :data:`STYLE` while a function draws; also for figures of your own.
 on_paper = rc_context(STYLE)
 
 
 def require_formats(formats: Sequence[str]) -> None:
     """Raise an ArgumentError unless all are formats of figures."""
-    if unknown := [name for name in formats if name not in UNDATED]:
-        raise ArgumentError(f"figures are written as {', '.join(UNDATED)}; given {', '.join(map(str, unknown))}")
+    if unknown := [name for name in formats if name not in METADATA]:
+        raise ArgumentError(f"figures are written as {', '.join(METADATA)}; given {', '.join(map(str, unknown))}")
 
 
 @on_paper
@@ -109,16 +112,17 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
     for suffix in formats:
         # Matplotlib does not write the file, because its error on a full disk names another cause.
         content = BytesIO()
-        figure.savefig(content, format=suffix, dpi=DPI, metadata=UNDATED[suffix])
+        figure.savefig(content, format=suffix, dpi=DPI, metadata=METADATA[suffix])
         write_bytes(folder / f"{name}.{suffix}", content.getvalue())
 
 
 @on_paper
-def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: Against = Rounds) -> Figure:
+def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: AxisType = Rounds) -> Figure:
     """Draw average and simple regret against rounds or against cumulative cost, a row of panels per environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
-    logarithmic scale, on which values below 1e-4 are drawn at 1e-4. The scales follow the means.
+    logarithmic scale, on which values below 1e-4 are drawn at 1e-4. Limits of the axes depend on means alone, not on
+    single runs.
 
     Args:
         runs: finished runs.
@@ -186,7 +190,7 @@ def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
             axis.set_ylim(*panel.limits)
             if panel.ticks:
                 axis.yaxis.set_major_locator(FixedLocator(list(panel.ticks)))
-                axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+                axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
                 axis.yaxis.set_minor_locator(NullLocator())
         row[0].set_title(for_figure(_short(env, 60)), loc="left")
         row[-1].set_title(curves.note, loc="right", fontsize=7.5, color="#555555")
@@ -199,10 +203,10 @@ def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
     short = shorten(curves, LABEL_WIDTH)
     if len({drawn.seeds for drawn in curves.values()}) == 1:
         return short
-    return {agent: f"{short[agent]} ({_number(drawn.seeds, 'seed')})" for agent, drawn in curves.items()}
+    return {agent: f"{short[agent]} ({_with_noun(drawn.seeds, 'seed')})" for agent, drawn in curves.items()}
 
 
-def _number(count: int, noun: str) -> str:
+def _with_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -237,7 +241,7 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
     axis.grid(False, axis="y")
     axis.set(xlabel="Score (0 = random play, 1 = optimum)", ylim=(rows.height - 0.5, -0.5))
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
-    axis.set_title(f"{group}: scores over {_number(rows['of'][0], 'environment')}", loc="left")
+    axis.set_title(f"{group}: scores over {_with_noun(rows['of'][0], 'environment')}", loc="left")
     handles = [
         Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if filled else "white", label=label)
         for _, label, _, filled in statistics
@@ -306,7 +310,7 @@ def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figur
     axis.set(xlim=(0.7, end + 0.2 + 0.25 * len(ranking.groups)), ylim=(len(heights) - 0.4, -0.6))
     axis.set_xticks([tick for tick in axis.get_xticks() if 1 <= tick <= len(heights) and tick == int(tick)])
     axis.set_xlabel("Mean rank (1 is best)")
-    title = f"{ranking.group}: bars join agents that {_number(ranking.envs, 'environment')} do not distinguish"
+    title = f"{ranking.group}: bars join agents that {_with_noun(ranking.envs, 'environment')} do not distinguish"
     axis.set_title(f"{title}\n{ranking.test_in_short}", loc="left")
     return figure
 
@@ -421,13 +425,13 @@ def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, st
     if isinstance(shown.horizontal, Rounds):
         round_axis(axis)
     else:
-        axis.set_xlabel(shown.horizontal.in_figures)
+        axis.set_xlabel(shown.horizontal.matplotlib_title)
         axis.margins(x=0.01)
 
 
 def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
-    step = max(1, len(shown.x) // MARKERS_A_LINE)
-    # Markers of lines that coincide stand apart.
+    step = max(1, len(shown.x) // MARKERS_PER_LINE)
+    # Offset the markers, so that those of lines that coincide do not overlap.
     first = int(step * (0.31 * len(axis.lines) % 1.0))
     style = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **look.of_line}
     axis.plot(shown.x, shown.mean, label=for_figure(label), **style)
@@ -439,10 +443,10 @@ def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
 
 
 def scale_to_lines(axis: Axes) -> None:
-    """Limit the height of a panel to its means after their first tenth, with a margin.
+    """Set the limits of the vertical axis to the range of the means after the first tenth of rounds, with a margin.
 
-    Single runs and the first rounds would flatten the lines. If the means are flat after their first tenth, the panel
-    shows them from the start. An empty panel stays as it is.
+    Single runs and the first rounds would flatten the lines. If the means are flat after the first tenth, the limits
+    include their beginning. An empty panel does not change.
     """
     if not axis.lines:
         return
