@@ -158,7 +158,7 @@ def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, 
         "observation_space": str(dynamics.observation_space),
         "actions": [_bounds(name, ends) for name, ends in zip(names, domains.intervals, strict=True)],
         "settable": [_bounds(name, ends) for name, ends in settable.items()],
-        "scopes": list(codec.choices) if dynamics.looks_ahead else [],
+        "scopes": list(codec.choices) if dynamics.observes_before else [],
         "arms": [codec.to_string(dict(arm)) for arm in arms_of(problem)],
         "optimum": {
             "value": best.value,

@@ -31,7 +31,7 @@ def roles_of(interface: Interface) -> dict[str, str]:
     """Return the role of each node, a key of ``COLOURS``."""
     affected = interface.affected_nodes()
     roles = dict.fromkeys(interface.scm.nodes, "other")
-    roles |= dict.fromkeys(interface.contexts_seen, "context") | dict.fromkeys(affected, "acted on")
+    roles |= dict.fromkeys(interface.context_names, "context") | dict.fromkeys(affected, "acted on")
     objectives = [objective.name for objective in interface.problem.outcomes.objectives if objective.name in roles]
     return roles | dict.fromkeys([*objectives, interface.scm.reward], "reward")
 

@@ -129,7 +129,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self._decode, self._play = self.dynamics.decode, self.dynamics.play
         self._describe, self._after = self.dynamics.describe, self.dynamics.after
         self._reward_of = self.problem.outcomes.reward
-        self._before = self.dynamics.before if self.dynamics.looks_ahead else None
+        self._before = self.dynamics.before if self.dynamics.observes_before else None
         self._remembers = self.dynamics.remembers
         self._priced = self.dynamics.costs is not None
         self._several = bool(self.problem.outcomes.objectives)

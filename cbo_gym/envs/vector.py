@@ -242,7 +242,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
 
     def _with_next(self, observation: Observations, memory: Memory) -> Observations:
         """Return the observation with the context of the next round and the memory before it."""
-        if self.dynamics.looks_ahead:
+        if self.dynamics.observes_before:
             observation |= self.dynamics.before(self._noise.peek())
         for key, value in self.dynamics.observe_memory(memory).items():
             observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value

@@ -68,7 +68,7 @@ def _round(units: Units, row: TableRow, everywhere: Sequence[str]) -> dict[str, 
         if not any_measured(row.values):
             raise ArgumentError("nothing was measured; fill in a value, or leave the row out")
         observed = {name: row.values[name] for name in units.description.contexts if name in row.values}
-        context = observed if units.interface.looks_ahead else None
+        context = observed if units.interface.observes_before else None
         # This refuses a missing context.
         units.context(context)
         action = units.past_action(row.done, row.values)

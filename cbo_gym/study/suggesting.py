@@ -245,7 +245,7 @@ class Suggester:
     def _learn(self, past: Mapping[str, Any]) -> None:
         self._learn_last(None)
         self._unlearned = past
-        if not self._units.interface.looks_ahead:
+        if not self._units.interface.observes_before:
             self._learn_last(None)
 
     def _learn_last(self, next_context: Any) -> None:

@@ -370,7 +370,7 @@ class Units:
         Raises:
             ArgumentError: unless it has a number for each context of the study.
         """
-        names = list(self.interface.contexts_seen)
+        names = list(self.interface.context_names)
         if context and not names:
             raise ArgumentError(f"the study has no contexts; given {short_repr(context)}; leave out context")
         if not isinstance(context, Mapping | None) or set(context or {}) != set(names):

@@ -88,7 +88,7 @@ def test_it_keeps_no_state(env_id: str) -> None:
 def test_the_first_observation_is_zero_but_for_what_is_seen_before_a_round(env_id: str) -> None:
     dynamics = dynamics_of(env_id)
     before = dynamics.before(dynamics.scm.draw_noise(np.random.default_rng(1), ()))
-    assert bool(before) == dynamics.looks_ahead == issubclass(dynamics.task_class, ContextualTask)
+    assert bool(before) == dynamics.observes_before == issubclass(dynamics.task_class, ContextualTask)
     empty = dynamics.empty_observation()
     assert not any(value.any() for value in empty.values())
     assert {**empty, **before, **dynamics.observe_memory(dynamics.start())} in dynamics.observation_space
@@ -110,7 +110,7 @@ def test_regions_or_a_list_make_up_the_action_space(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", KINDS)
 def test_initial_actions_come_in_the_sizes_asked_for(env_id: str) -> None:
     dynamics = dynamics_of(env_id)
-    if dynamics.looks_ahead or dynamics.mode == "dynamic":
+    if dynamics.observes_before or dynamics.mode == "dynamic":
         with pytest.raises(ValueError, match=r"mode has no initial (data|interventions); given .*random=3"):
             dynamics.initial_actions(np.random.default_rng(0), 2, 3)
         return

@@ -79,7 +79,7 @@ class Interface(ABC):
     #: Number of axes of an intervention's arrays in front of the batch axis; :meth:`play` averages over them.
     own_axes: ClassVar[int] = 0
     #: Whether there is an observation before a round, see :meth:`before`
-    looks_ahead: ClassVar[bool] = False
+    observes_before: ClassVar[bool] = False
     #: Whether a round depends on earlier ones, see :meth:`start`
     remembers: ClassVar[bool] = False
     #: Whether actions may have limits.
@@ -113,7 +113,7 @@ class Interface(ABC):
     scm: Structure
 
     def __init__(self, problem: ProblemStatement) -> None:
-        if problem.outcomes.constraints and (self.looks_ahead or self.remembers):
+        if problem.outcomes.constraints and (self.observes_before or self.remembers):
             raise ArgumentError(
                 f"constraints are on E[node | action]; in {self.mode} mode the effect of an action depends on the "
                 f"round as well, so {problem.name} cannot have any"
@@ -168,8 +168,8 @@ class Interface(ABC):
         return [*self.problem.manipulable, *self.problem.action_names]
 
     @property
-    def contexts_seen(self) -> Sequence[str]:
-        """Names of the variables that are observed before a round."""
+    def context_names(self) -> Sequence[str]:
+        """Names of the context variables, which are observed before a round."""
         return ()
 
     @property

@@ -25,7 +25,7 @@ class ContextualInterface(ChoiceInterface):
     task_class = ContextualTask
     key = "scope"
     codec_class = PolicyCodec
-    looks_ahead = True
+    observes_before = True
 
     @cached_property
     def contexts(self) -> Contexts:
@@ -34,7 +34,7 @@ class ContextualInterface(ChoiceInterface):
         return contexts
 
     @property
-    def contexts_seen(self) -> Sequence[str]:
+    def context_names(self) -> Sequence[str]:
         return self.contexts.names
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
@@ -47,7 +47,9 @@ class ContextualInterface(ChoiceInterface):
         return {**super().empty_observation(), "context": np.zeros(len(self.contexts.names))}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return no actions: an initial round would have a context, which ``observation["context"]`` does not show.
+        """Return no actions, because contextual mode has no initial data.
+
+        ``observation["context"]`` is the next round's context, so an initial round could not show its own.
 
         Raises:
             ArgumentError: if any are asked for.

@@ -193,7 +193,7 @@ def study_context(case: Case, problem: Problem | None) -> dict[str, Any]:
     event, entries, best = case.study.events, case.study.trials, case.study.best_trials
     pending = [entry for entry in entries if entry.is_running]
     description, interface = case.description, case.study.interface
-    contexts, reward = interface.contexts_seen, case.study.units.objectives[0]
+    contexts, reward = interface.context_names, case.study.units.objectives[0]
     # Neither the names of arms nor intervals can be fixed.
     can_steer = interface.codec.domains.names and not (interface.codec.intervals or interface.codec.choice_name)
     return {

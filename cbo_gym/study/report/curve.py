@@ -89,7 +89,7 @@ def _best(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
 def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
     """Return the name of the line, its values and intervals by round, and a note that explains them."""
     reward = snapshot.units.objectives[0]
-    if snapshot.study.interface.looks_ahead:
+    if snapshot.study.interface.observes_before:
         return (
             f"mean of {WINDOW} rounds",
             _running_mean(rewards),

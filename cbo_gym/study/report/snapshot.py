@@ -98,7 +98,7 @@ class Snapshot:
 
     def next(self) -> Action | None:
         """Return the next suggestion; None if it depends on a context, or nothing is known yet."""
-        if self.agent is None or self.study.interface.looks_ahead:
+        if self.agent is None or self.study.interface.observes_before:
             return None
         last = deepcopy(self.agent.history[-1].observation)
         return self.units.require_valid(deepcopy(self.agent).act(last))
