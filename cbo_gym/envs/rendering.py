@@ -1,7 +1,7 @@
 """Drawings of ``env.render()``: the causal diagram with the values of the last round, as text or a picture.
 
-Latent variables are never shown; they appear as the confounding that they cause. Matplotlib is imported when
-the first picture is drawn: no window, no global state.
+Latent variables are shown only as confounding. Matplotlib is imported when the first picture is drawn; it opens no
+window, and its global settings do not change.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _table(state: Snapshot) -> str:
     rows: list[tuple[str, ...]] = [("", "node", "value", "action", "parents", "confounded with")]
     for name in scm.nodes:
         mark = "*" if name in intervened else ""
-        partners = [other for other in diagram.nodes if other in diagram.confounding[name]]
-        cells = (", ".join(diagram.parents(name)), ", ".join(partners))
-        rows.append((mark, name, state.value(name), affected.get(name, ""), *(c or MISSING for c in cells)))
+        confounded = [other for other in diagram.nodes if other in diagram.confounding[name]]
+        parents = ", ".join(diagram.parents(name)) or MISSING
+        rows.append((mark, name, state.value(name), affected.get(name, ""), parents, ", ".join(confounded) or MISSING))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_row(row, widths) for row in rows]
     lines.insert(1, _row(tuple("-" * width for width in widths), widths))

@@ -24,10 +24,10 @@ from cbo_gym.task import Action, Observation, StepInfo
 
 
 def codec_of(env: gym.Env[Observation, Action]) -> Codec:
-    """Return the codec of a wrapped environment's actions.
+    """Return the codec of an environment's actions, as its wrappers leave them.
 
     Raises:
-        ArgumentTypeError: if they are of a type that cbo_gym does not have.
+        ArgumentTypeError: if no mode of cbo_gym has such an action space.
     """
     space = env.action_space
     dynamics = getattr(env.unwrapped, "dynamics", None)
@@ -43,9 +43,9 @@ class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordCo
     """Turn any mode's actions into one ``Box(0, 1, (dim,))``, for PPO, SAC and other continuous methods.
 
     For ``Dict(target, values)`` and ``Dict(scope, values)``, the largest of the first numbers selects the target set or
-    scope; the others are the values. For a cell, the numbers are two corners in any order. Under a limit, the
-    coordinates farthest from the null action are kept. For a super arm, the numbers are scores of the base arms: the
-    highest scores above one half are selected, as many as the limit allows.
+    scope; the others are the values. For a cell, the numbers are two corners in any order. Under a cardinality limit,
+    the coordinates farthest from the null action are kept. For a super arm, the numbers are scores of the base arms:
+    the highest scores above one half are selected, as many as the limit allows.
 
     Raises:
         ArgumentTypeError: if the environment's actions are of a type that cbo_gym does not have.
@@ -59,7 +59,7 @@ class FlattenAction(gym.ActionWrapper[Observation, np.ndarray, Action], RecordCo
         self.action_space = spaces.Box(0.0, 1.0, (self._codec.dim,), dtype=np.float64)
 
     def action(self, action: np.ndarray) -> Action:
-        return self._codec.to_action(_point_of(self.action_space, action))
+        return self._codec.to_action(_read_point(self.action_space, action))
 
 
 class DiscreteAction(gym.ActionWrapper[Observation, Any, Action], RecordConstructorArgs):
@@ -106,7 +106,7 @@ class TopKMask(gym.ActionWrapper[Observation, np.ndarray, Action], RecordConstru
         self.action_space = spaces.Box(0.0, 1.0, self._sparse.shape, dtype=np.float64)
 
     def action(self, action: np.ndarray) -> np.ndarray:
-        return self._sparse.keep_largest(_point_of(self.action_space, action))
+        return self._sparse.keep_largest(_read_point(self.action_space, action))
 
 
 class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordConstructorArgs):
@@ -141,7 +141,7 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
         action_played = self.oracle.dynamics.read(action)
         intervention = self.env.unwrapped.to_intervention(action_played)  # type: ignore[attr-defined]
         observation, reward, terminated, truncated, info = self.env.step(action_played)
-        info |= _expectations(self.oracle, intervention, self._last_observation)
+        info |= _oracle_info(self.oracle, intervention, self._last_observation)
         self._last_observation = _copy(observation)
         return observation, reward, terminated, truncated, info
 
@@ -171,7 +171,7 @@ class VectorOracleInfo(VectorWrapper):
         return observation, info
 
     def step(self, actions: Actions) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
-        # The environment ignores the actions.
+        # In the step after the last round, the environment resets and ignores the actions.
         if self._resets_next:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
@@ -179,7 +179,7 @@ class VectorOracleInfo(VectorWrapper):
             actions_played = self.oracle.dynamics.read_batch(actions)
             intervention = self.env.unwrapped.to_intervention(actions_played)  # type: ignore[attr-defined]
             observation, reward, terminated, truncated, info = self.env.step(actions_played)
-            for key, number in _expectations(self.oracle, intervention, self._last_observation).items():
+            for key, number in _oracle_info(self.oracle, intervention, self._last_observation).items():
                 info[key] = np.full(self.num_envs, number)
                 info[f"_{key}"] = np.ones(self.num_envs, dtype=bool)
         self._last_observation, self._resets_next = _copy(observation), bool(truncated[0])
@@ -193,7 +193,7 @@ def wrappers_of(env: Any) -> Iterator[Any]:
         env = env.env
 
 
-def _point_of(box: spaces.Space[Any], action: Any) -> np.ndarray:
+def _read_point(box: spaces.Space[Any], action: Any) -> np.ndarray:
     point = as_numbers(action)
     if point.shape != box.shape:
         raise InvalidAction(f"the action must lie in {box}; given shape {point.shape}")
@@ -208,15 +208,16 @@ def _require_unchanged(env: Any, wrapper_types: tuple[type, ...]) -> None:
         raise ArgumentTypeError(f"OracleInfo goes inside of wrappers that change actions or observations; given {env}")
 
 
-def _expectations(oracle: Oracle, intervention: Intervention, observation: Observation) -> StepInfo:
+def _oracle_info(oracle: Oracle, intervention: Intervention, observation: Observation) -> StepInfo:
+    """Return the keys that :class:`OracleInfo` adds to ``info``, given the observation before the round."""
     expected = oracle.expected_in_round(intervention, observation).value
-    truth: StepInfo = {"expected_reward": expected[()]}
+    oracle_info: StepInfo = {"expected_reward": expected[()]}
     if isinstance(oracle, ConstrainedOracle):
-        missed = oracle.batch_violations(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
-        feasible: np.ndarray = missed.sum(axis=-1) == 0.0
+        violations = oracle.batch_violations(intervention, max(1, np.size(expected))).reshape(*np.shape(expected), -1)
+        feasible: np.ndarray = violations.sum(axis=-1) == 0.0
         expected = np.where(feasible, expected, oracle.optimum.random_value)
-        truth |= {"feasible": feasible[()], "violation": missed.sum(axis=-1)[()]}
-    return truth | {"instant_regret": (oracle.best_in_round(intervention, observation) - expected)[()]}
+        oracle_info |= {"feasible": feasible[()], "violation": violations.sum(axis=-1)[()]}
+    return oracle_info | {"instant_regret": (oracle.best_in_round(intervention, observation) - expected)[()]}
 
 
 def _copy(observation: Observation) -> Observation:

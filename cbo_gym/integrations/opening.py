@@ -45,7 +45,7 @@ def require_function(dynamics: Dynamics) -> None:
             f"a round of {dynamics.problem.name} depends on those before it, so that it is not a function of a point; "
             f"give an agent to cbo_gym.evaluate, or take another mode than {dynamics.mode}"
         )
-    if dynamics.looks_ahead:
+    if dynamics.observes_before:
         raise ArgumentError(
             f"the best action in {dynamics.problem.name} depends on the context, which a function of a point does not "
             f"observe; give an agent to cbo_gym.evaluate, or take another mode than {dynamics.mode}"

@@ -18,7 +18,7 @@ from cbo_gym.scm.diagram_parts import Edge, Parts
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PICTURES = (".svg", ".png", ".pdf", ".eps", ".jpg")
+PICTURE_SUFFIXES = (".svg", ".png", ".pdf", ".eps", ".jpg")
 
 
 class CausalDiagram:
@@ -136,12 +136,12 @@ class CausalDiagram:
     def _from_parts(cls, parts: Parts, nodes: Iterable[str] | None, allow_cycles: bool) -> Self:
         diagram = cls(parts.attributes, parts.directed, parts.bidirected, allow_cycles=allow_cycles)
         projected = diagram.latent_projection(parts.latents)
-        parts.require_few(len(projected.directed) + len(projected.bidirected))
+        parts.require_edge_limit(len(projected.directed) + len(projected.bidirected))
         names = projected.nodes if nodes is None else tuple(nodes)
         if unknown := [name for name in projected.nodes if name not in names]:
             hints = "".join(did_you_mean(name, names) for name in unknown)
             raise ArgumentError(f"unknown variables {unknown}; the variables are {list(names)}{hints}")
-        return cls(names, projected.directed, projected._pairs, allow_cycles=allow_cycles)
+        return cls(names, projected.directed, projected._sorted_bidirected, allow_cycles=allow_cycles)
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph in which each confounded pair has a latent common cause, a node ``observed="no"``.
@@ -152,7 +152,7 @@ class CausalDiagram:
         graph = nx.DiGraph()
         graph.add_nodes_from(self.nodes, observed="yes")
         graph.add_edges_from(sorted(self.directed))
-        for a, b in self._pairs:
+        for a, b in self._sorted_bidirected:
             cause = f"U_{a}_{b}"
             while cause in graph:
                 cause += "_"
@@ -166,8 +166,8 @@ class CausalDiagram:
         Raises:
             ArgumentError: if a name is empty or has a backslash or a line break.
         """
-        pairs = [(pair, "{} -> {} [dir=both, style=dashed]") for pair in self._pairs]
-        return diagram_code.write("digraph", self.nodes, self._arrows + pairs, ";")
+        pairs = [(pair, "{} -> {} [dir=both, style=dashed]") for pair in self._sorted_bidirected]
+        return diagram_code.write("digraph", self.nodes, self._directed_lines + pairs, ";")
 
     def to_dagitty(self) -> str:
         """Return the diagram in the language of DAGitty, which knows no variables named ``graph`` or ``node``.
@@ -175,14 +175,16 @@ class CausalDiagram:
         Raises:
             ArgumentError: as :meth:`to_dot`.
         """
-        return diagram_code.write("dag", self.nodes, self._arrows + [(pair, "{} <-> {}") for pair in self._pairs], "")
+        pairs = [(pair, "{} <-> {}") for pair in self._sorted_bidirected]
+        return diagram_code.write("dag", self.nodes, self._directed_lines + pairs, "")
 
     @property
-    def _arrows(self) -> list[tuple[Edge, str]]:
+    def _directed_lines(self) -> list[tuple[Edge, str]]:
+        """Directed edges, each with the format of its line of code."""
         return [(edge, "{} -> {}") for edge in sorted(self.directed)]
 
     @property
-    def _pairs(self) -> list[Edge]:
+    def _sorted_bidirected(self) -> list[Edge]:
         return sorted((min(pair), max(pair)) for pair in self.bidirected)
 
     def _check(self) -> None:
@@ -192,7 +194,7 @@ class CausalDiagram:
             raise ArgumentError(f"nodes must be distinct; repeated: {repeated}")
         for pair in [*self.directed, *self.bidirected]:
             if not known.issuperset(pair):
-                self._require(pair)
+                self._require_nodes(pair)
             if len(set(pair)) != 2:
                 raise ArgumentError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
         if not self.allow_cycles and not self.is_acyclic:
@@ -202,11 +204,12 @@ class CausalDiagram:
                 f"the diagram must be acyclic; it holds the cycle {' -> '.join([*cycle, cycle[0]])}{hint}"
             )
 
-    def _require(self, names: Iterable[str]) -> frozenset[str]:
-        wanted = frozenset(names)
-        if unknown := sorted(wanted.difference(self.nodes)):
+    def _require_nodes(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the names as a set; raise ArgumentError for a name that is not a node."""
+        required = frozenset(names)
+        if unknown := sorted(required.difference(self.nodes)):
             raise ArgumentError(f"unknown variables {unknown}; the diagram has {list(self.nodes)}")
-        return wanted
+        return required
 
     @cached_property
     def graph(self) -> nx.DiGraph:
@@ -221,7 +224,7 @@ class CausalDiagram:
         """The bidirected part as an undirected networkx graph (treat as read-only)."""
         graph = nx.Graph()
         graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(self._pairs)
+        graph.add_edges_from(self._sorted_bidirected)
         return graph
 
     @property
@@ -242,21 +245,21 @@ class CausalDiagram:
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Return the direct causes, in the order of :attr:`nodes`."""
-        self._require([name])
+        self._require_nodes([name])
         return tuple(node for node in self.nodes if (node, name) in self.directed)
 
     def children(self, name: str) -> tuple[str, ...]:
         """Return the direct effects, in the order of :attr:`nodes`."""
-        self._require([name])
+        self._require_nodes([name])
         return tuple(node for node in self.nodes if (name, node) in self.directed)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """Return ``names`` and all variables with a directed path into them."""
-        return _reach(self._require(names), self.graph.predecessors)
+        return _reachable(self._require_nodes(names), self.graph.predecessors)
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
         """Return ``names`` and all variables that they reach by a directed path."""
-        return _reach(self._require(names), self.graph.successors)
+        return _reachable(self._require_nodes(names), self.graph.successors)
 
     def m_connected(self, names: Iterable[str], given: Iterable[str] = ()) -> frozenset[str]:
         """Return the variables m-connected to ``names`` given ``given`` (Richardson & Spirtes 2002, sec. 3.4).
@@ -272,19 +275,21 @@ class CausalDiagram:
         Raises:
             ArgumentError: for unknown variables, or if the sets overlap.
         """
-        start, observed = self._require(names), self._require(given)
+        start, observed = self._require_nodes(names), self._require_nodes(given)
         if start & observed:
             raise ArgumentError(f"paths cannot start in the conditioning set; in both: {sorted(start & observed)}")
-        opened = self.ancestors(observed)
+        open_colliders = self.ancestors(observed)
         # The state of a walk: its node, and whether it arrived along an arrowhead.
         pending = [(name, False) for name in start]
         visited = set(pending)
         while pending:
-            name, arrives = pending.pop()
+            name, at_arrowhead = pending.pop()
             steps: list[tuple[str, bool]] = []
             if name not in observed:
                 steps += [(child, True) for child in self.graph.successors(name)]
-            if name in opened if arrives else name not in observed:
+            # From an arrowhead, steps to a parent or a sibling make the node a collider.
+            passes = name in open_colliders if at_arrowhead else name not in observed
+            if passes:
                 steps += [(parent, False) for parent in self.graph.predecessors(name)]
                 steps += [(sibling, True) for sibling in self.confounding.neighbors(name)]
             new = set(steps) - visited
@@ -294,11 +299,11 @@ class CausalDiagram:
 
     def m_separated(self, first: Iterable[str], second: Iterable[str], given: Iterable[str] = ()) -> bool:
         """Return whether no path between ``first`` and ``second`` is active, see :meth:`m_connected`."""
-        return not self.m_connected(first, given) & self._require(second)
+        return not self.m_connected(first, given) & self._require_nodes(second)
 
     def c_component(self, name: str) -> frozenset[str]:
         """Return ``name`` and the variables joined to it by bidirected paths (Tian & Pearl 2002)."""
-        self._require([name])
+        self._require_nodes([name])
         return frozenset(nx.node_connected_component(self.confounding, name))
 
     @cached_property
@@ -308,7 +313,7 @@ class CausalDiagram:
 
     def mutilate(self, targets: Iterable[str]) -> CausalDiagram:
         """Return the diagram under ``do(targets)``: without all edges into a target, bidirected ones included."""
-        cut = self._require(targets)
+        cut = self._require_nodes(targets)
         return self._derive(
             self.nodes,
             (edge for edge in self.directed if edge[1] not in cut),
@@ -317,8 +322,8 @@ class CausalDiagram:
 
     def without_effects(self, names: Iterable[str]) -> CausalDiagram:
         """Return the diagram without the directed edges that leave ``names``."""
-        quiet = self._require(names)
-        return self._derive(self.nodes, (edge for edge in self.directed if edge[0] not in quiet), self.bidirected)
+        causes = self._require_nodes(names)
+        return self._derive(self.nodes, (edge for edge in self.directed if edge[0] not in causes), self.bidirected)
 
     def with_inputs(self, inputs: Mapping[str, Iterable[str]]) -> CausalDiagram:
         """Return the diagram in which some variables depend on new inputs and on nothing else.
@@ -335,7 +340,7 @@ class CausalDiagram:
 
     def subgraph(self, names: Iterable[str]) -> CausalDiagram:
         """Return the diagram induced by ``names``: the edges with both ends among them."""
-        keep = self._require(names)
+        keep = self._require_nodes(names)
         return self._derive(
             (node for node in self.nodes if node in keep),
             (edge for edge in self.directed if keep.issuperset(edge)),
@@ -348,12 +353,12 @@ class CausalDiagram:
         One latent at a time: its parents become parents of its children, and its children and the variables
         confounded with it become confounded.
         """
-        hidden = self._require(latents)
+        latent_set = self._require_nodes(latents)
         parents, children, siblings = (
             {name: set(neighbours(name)) for name in self.nodes}
             for neighbours in (self.graph.predecessors, self.graph.successors, self.confounding.neighbors)
         )
-        for latent in hidden:
+        for latent in latent_set:
             causes, effects, others = parents.pop(latent), children.pop(latent), siblings.pop(latent)
             for cause in causes:
                 children[cause] = (children[cause] | effects) - {latent, cause}
@@ -363,7 +368,7 @@ class CausalDiagram:
             for other in others:
                 siblings[other] = (siblings[other] | effects) - {latent, other}
         return self._derive(
-            (node for node in self.nodes if node not in hidden),
+            (node for node in self.nodes if node not in latent_set),
             ((cause, name) for name, causes in parents.items() for cause in causes),
             (frozenset((name, other)) for name, others in siblings.items() for other in others),
         )
@@ -390,7 +395,7 @@ class CausalDiagram:
 
             figure = Picture(self).figure
         if path is not None:
-            with replacing(require_file(path, *PICTURES)) as temporary:
+            with replacing(require_file(path, *PICTURE_SUFFIXES)) as temporary:
                 figure.savefig(temporary)
         return figure
 
@@ -420,7 +425,7 @@ class CausalDiagram:
         return f"CausalDiagram(nodes={list(self.nodes)}, edges=[{', '.join(arrows)}])"
 
 
-def _reach(start: frozenset[str], neighbours: Callable[[str], Iterable[str]]) -> frozenset[str]:
+def _reachable(start: frozenset[str], neighbours: Callable[[str], Iterable[str]]) -> frozenset[str]:
     """Return ``start`` and all nodes reachable from it along ``neighbours``."""
     reached, pending = set(start), list(start)
     while pending:

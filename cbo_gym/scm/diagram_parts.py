@@ -50,7 +50,7 @@ class Parts:
 
     def add_edge(self, first: str, second: str, marks: Marks) -> None:
         """Add an edge. Raise ArgumentError if it has no known direction, or beyond the largest number of edges."""
-        self.require_few(len(self.directed) + len(self.bidirected) + 1)
+        self.require_edge_limit(len(self.directed) + len(self.bidirected) + 1)
         if marks == (ARROW, ARROW):
             self.bidirected.append((first, second))
         elif marks == (TAIL, ARROW):
@@ -65,8 +65,8 @@ class Parts:
                 "that are possible as candidates of a study"
             )
 
-    def require_few(self, edges: int) -> None:
-        """Raise ArgumentError for too many edges; a projection of latent nodes adds some."""
+    def require_edge_limit(self, edges: int) -> None:
+        """Raise ArgumentError for more than ``MAX_EDGES`` edges; the projection of latent nodes may add some."""
         if edges > MAX_EDGES:
             raise ArgumentError(f"a diagram of at most {MAX_EDGES} edges is read; this one has more")
 
