@@ -23,7 +23,7 @@ from cbo_gym.errors import ArgumentError, UnsupportedModeError, did_you_mean, na
 from cbo_gym.scm.diagram import CausalDiagram, Edge
 from cbo_gym.task import Action, GraphKnowledge, HardTask, Info, Mode, Observation, Round, Task
 
-#: Arguments of the agents that may play.
+#: Agents that may play on the learned graph -> their arguments.
 PLAYERS: dict[str, dict[str, Any]] = {"CBO": {"targets": "MIS"}, "MCBO": {}}
 
 
@@ -84,15 +84,16 @@ class LearnedGraph(Agent):
 
     def act(self, observation: Observation) -> Action:
         if self._player is None:
-            idle = [past for past in self.history if not self.task.targets[int(past.action["target"])]]
-            if len(idle) < self.observations:
+            targets = self.task.targets
+            observational_rounds = [past for past in self.history if not targets[int(past.action["target"])]]
+            if len(observational_rounds) < self.observations:
                 empty = np.int64(self.task.targets.index(frozenset()))
                 return {"target": empty, "values": np.full(len(self.task.manipulable), UNSET)}
-            self._begin(np.array([past.observation["nodes"] for past in idle]))
+            self._start_player(np.array([past.observation["nodes"] for past in observational_rounds]))
         assert self._player is not None
         return self._player.act(observation)
 
-    def _begin(self, rows: np.ndarray) -> None:
+    def _start_player(self, rows: np.ndarray) -> None:
         """Learn the graph, and start the player on it with all rounds so far."""
         task = self.task
         arrows, lines = learn_edges(rows, task.nodes, self._known, self.alpha)
@@ -162,14 +163,14 @@ class EdgeKnowledge(NamedTuple):
                 f"required, forbidden and tiers name {unknown}{did_you_mean(unknown[0], task.nodes)}; the variables "
                 f"are {list(task.nodes)}"
             )
-        wanted = frozenset((cause, effect) for cause, effect in required)
-        CausalDiagram(task.nodes, wanted)
-        back = {(late, early) for first, second in combinations(tiers, 2) for late in second for early in first}
+        required_edges = frozenset((cause, effect) for cause, effect in required)
+        CausalDiagram(task.nodes, required_edges)
+        backward = {(late, early) for first, second in combinations(tiers, 2) for late in second for early in first}
         from_reward = {(task.reward, name) for name in task.nodes if name != task.reward}
-        ruled_out = {(cause, effect) for cause, effect in forbidden} | back | from_reward
-        if both := sorted(wanted & ruled_out):
+        ruled_out = {(cause, effect) for cause, effect in forbidden} | backward | from_reward
+        if both := sorted(required_edges & ruled_out):
             raise ArgumentError(f"the edges {both} are required and forbidden (by tiers, or as effects of the reward)")
-        return cls(wanted, frozenset(ruled_out | {(effect, cause) for cause, effect in wanted}))
+        return cls(required_edges, frozenset(ruled_out | {(effect, cause) for cause, effect in required_edges}))
 
 
 def learn_edges(
@@ -214,30 +215,39 @@ def direct_edges(
     reward: str,
     known: EdgeKnowledge,
 ) -> CausalDiagram:
-    """Return a diagram with these edges, every line directed, the nodes in topological order.
+    """Return a diagram with these edges, nodes in topological order, in which undirected edges are directed.
 
-    The order grows from its end. The next variable has no effects among those left, and its undirected neighbours are
-    adjacent to all its neighbours, so that it is no new collider; if there is none, it has the fewest effects.
-    Required edges are kept, and edges that would be forbidden are left out.
+    Variables are removed one by one, effects before causes, each with edges into it from the remaining variables. The
+    next one has no effects among the remaining variables, and its undirected neighbours are adjacent to all its
+    neighbours, so that it does not become a new collider; if there is none, the one with the fewest effects is removed.
+    Required edges are kept, and forbidden edges are left out.
+
+    Args:
+        nodes: the variables.
+        arrows: directed edges ``(cause, effect)``.
+        lines: undirected edges.
+        reward: the variable without effects.
+        known: required and forbidden edges.
     """
-    left, directed, order = set(nodes), set(), [reward]
-    joined = {frozenset(edge) for edge in (*arrows, *lines)}
+    remaining, directed, order = set(nodes), set(), [reward]
+    adjacent_pairs = {frozenset(edge) for edge in (*arrows, *lines)}
 
     def neighbours(name: str) -> set[str]:
-        return {other for pair in joined if name in pair for other in pair - {name} if other in left}
+        return {other for pair in adjacent_pairs if name in pair for other in pair - {name} if other in remaining}
 
-    def harm(name: str) -> tuple[int, int, int, str]:
+    def removal_rank(name: str) -> tuple[int, int, int, str]:
+        """Return the numbers of forbidden edges, effects and new colliders if a variable is next, and its name."""
         adjacent = neighbours(name)
         undirected = {other for other in adjacent if (name, other) in lines or (other, name) in lines}
-        unlinked = sum(frozenset((a, b)) not in joined for a in undirected for b in adjacent - {a})
+        new_colliders = sum(frozenset((a, b)) not in adjacent_pairs for a in undirected for b in adjacent - {a})
         ruled_out = sum((other, name) in known.forbidden for other in adjacent)
-        return ruled_out, sum((name, other) in arrows for other in adjacent), unlinked, name
+        return ruled_out, sum((name, other) in arrows for other in adjacent), new_colliders, name
 
-    while left:
-        causes = {cause for cause, effect in known.required if effect in left}
-        last = reward if reward in left else min(left - causes, key=harm)
-        directed |= {(other, last) for other in neighbours(last) if (other, last) not in known.forbidden}
-        left.discard(last)
-        if last != reward:
-            order.insert(0, last)
+    while remaining:
+        causes = {cause for cause, effect in known.required if effect in remaining}
+        sink = reward if reward in remaining else min(remaining - causes, key=removal_rank)
+        directed |= {(other, sink) for other in neighbours(sink) if (other, sink) not in known.forbidden}
+        remaining.discard(sink)
+        if sink != reward:
+            order.insert(0, sink)
     return CausalDiagram(order, directed)
