@@ -73,8 +73,8 @@ class ConstrainedEI(NodeImprovement):
             list, zip(*(self.surrogates[index].posterior(inputs) for index in self._indices), strict=True)
         )
         for column, constraint in enumerate(self.task.constraints):
-            if (setting := self._setting(constraint, inputs)) is not None:
-                is_set, value = setting
+            if (set_value := self._set_value(constraint, inputs)) is not None:
+                is_set, value = set_value
                 means[column] = value.where(is_set, means[column])
                 stds[column] = stds[column].where(~is_set, 0.0)
         return torch.stack(means, -1), torch.stack(stds, -1)
@@ -84,11 +84,11 @@ class ConstrainedEI(NodeImprovement):
         for constraint, index in zip(self.task.constraints, self._indices, strict=True):
             gp: Any = self.surrogates[index]
             share = gp.posterior(inputs)[1] / gp.prior_std(inputs)
-            setting = self._setting(constraint, inputs)
-            shares.append(share if setting is None else share.where(~setting[0], 0.0))
+            set_value = self._set_value(constraint, inputs)
+            shares.append(share if set_value is None else share.where(~set_value[0], 0.0))
         return torch.stack(shares, -1).amax(-1)
 
-    def _setting(self, constraint: Constraint, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
+    def _set_value(self, constraint: Constraint, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return whether actions set a constrained variable, and its value, ``(b,)`` each; None if no action can."""
         names = list(self.task.manipulable) if isinstance(self.task, HardTask) else []
         if constraint.node not in names:
@@ -106,12 +106,14 @@ class ConstrainedEI(NodeImprovement):
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
         feasible = self._violations(caution=0.0) == 0.0
         best = estimates[feasible].max() if feasible.any() else estimates.min()
-        limits: list[Callable[[Tensor], Tensor]] = [
-            partial(_standardise, constraint=constraint, index=index, unit=_unit(self.surrogates[index].outputs))
+        constraints: list[Callable[[Tensor], Tensor]] = [
+            partial(_standardise, constraint=constraint, index=index, std=_output_std(self.surrogates[index].outputs))
             for constraint, index in zip(self.task.constraints, self._indices, strict=True)
         ]
-        objective = GenericMCObjective(_first)
-        return qLogExpectedImprovement(self.model, float(best), self.sampler, objective, constraints=limits or None)
+        objective = GenericMCObjective(_reward_samples)
+        return qLogExpectedImprovement(
+            self.model, float(best), self.sampler, objective, constraints=constraints or None
+        )
 
     def reward_posterior_at(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         return self.surrogates[0].posterior(inputs)
@@ -133,14 +135,15 @@ class ConstrainedEI(NodeImprovement):
             return self.surrogates[index].posterior(self.inputs)
 
 
-def _unit(outputs: Tensor) -> float:
+def _output_std(outputs: Tensor) -> float:
+    """Return the standard deviation of a GP's data, positive; 1 without data."""
     return max(float(outputs.std(correction=0)), 1e-12) if len(outputs) else 1.0
 
 
-def _first(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
+def _reward_samples(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803  (BoTorch's name)
     return samples[..., 0]
 
 
-def _standardise(samples: Tensor, constraint: Constraint, index: int, unit: float) -> Tensor:
+def _standardise(samples: Tensor, constraint: Constraint, index: int, std: float) -> Tensor:
     """Return a constraint for BoTorch: samples ``... x m`` to values that are at most 0 if it is met."""
-    return constraint.excess(samples[..., index]) / unit
+    return constraint.excess(samples[..., index]) / std

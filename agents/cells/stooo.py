@@ -40,8 +40,8 @@ class StoOO(TreeSearch):
         super().setup(seed)
         self._sums = np.zeros(1)
 
-    def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
-        """Return confidence radii in round t after ``draws`` plays, for rewards in [0, 1]."""
+    def unit_radii(self, draws: np.ndarray, t: int) -> np.ndarray:
+        """Return confidence radii in round t after ``draws`` plays, if the range of rewards is 1."""
         return np.sqrt(0.5 * math.log(self.task.horizon**2 / self.error) / draws)
 
     def estimates(self, nodes: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ class StoOO(TreeSearch):
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         # A cell that was never played has an infinite radius.
         with np.errstate(divide="ignore"):
-            return self.reward_range * self.radius(self.draws[nodes], t)
+            return self.reward_range * self.unit_radii(self.draws[nodes], t)
 
     def variation(self, depth: Floats) -> Floats:
         return cell_variation(self.constant, depth, self._dim)
@@ -84,7 +84,7 @@ class AVEStoOO(StoOO):
         super().__init__(variation, error, reward_range, max_depth)
         self.rule = require_word("rule", rule, ["published", "theory"])
 
-    def radius(self, draws: np.ndarray, t: int) -> np.ndarray:
+    def unit_radii(self, draws: np.ndarray, t: int) -> np.ndarray:
         if self.rule == "theory":
             return np.sqrt(2.0 * math.log(t**2 / self.error) / draws)
         return 0.5 * math.log(self.task.horizon**2 / self.error) / draws
@@ -92,4 +92,4 @@ class AVEStoOO(StoOO):
     def is_known(self, node: int, t: int) -> bool:
         if self.rule == "theory":
             return super().is_known(node, t)
-        return bool(self.draws[node] >= self.radius(self.draws[node], t))
+        return bool(self.draws[node] >= self.unit_radii(self.draws[node], t))

@@ -61,7 +61,7 @@ class MultiplicativeWeights(Agent):
 
     @property
     def weights(self) -> np.ndarray:
-        """Probabilities of the actions, ``(n,)``."""
+        """Normalised weights of the actions, the probabilities with which they are drawn, ``(n,)``."""
         unnormalised = np.exp(self._rate * (self.gains - self.gains.max()))
         return unnormalised / unnormalised.sum()
 
@@ -81,8 +81,8 @@ class MultiplicativeWeights(Agent):
 
     def with_move(self, move: np.ndarray) -> Tensor:
         """Return every action followed by one move, ``n x (q + k)``."""
-        both = np.concatenate([self.actions, np.broadcast_to(move, (len(self.actions), len(move)))], axis=1)
-        return torch.from_numpy(both).to(self.device)
+        moves = np.broadcast_to(move, (len(self.actions), len(move)))
+        return torch.from_numpy(np.concatenate([self.actions, moves], axis=1)).to(self.device)
 
     @abstractmethod
     def learn(self, action: Action, observation: Observation, reward: float) -> None:
