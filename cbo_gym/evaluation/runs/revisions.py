@@ -27,7 +27,7 @@ from cbo_gym.problems.build import is_yaml_file
 
 PACKAGE = "cbo_gym"
 # The default revision.
-FIRST = "1"
+DEFAULT_REVISION = "1"
 # Top-level modules that are left out, because the versions of libraries are recorded.
 KNOWN_BY_VERSION = {
     *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
@@ -36,15 +36,17 @@ KNOWN_BY_VERSION = {
 
 
 def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
-    """Return the modules that define an agent, its base classes and its factory, and its path if it is in the zoo.
+    """Return the modules outside this package that define an agent, its base classes and its factory.
+
+    For an agent of the zoo, or a class derived from one, the zoo's import path is included.
 
     Args:
         agent: The agent.
         spec: Its label, if it has one; it may name a function of another module.
     """
-    kinds = type(agent).__mro__
-    zoo_paths = [path for kind in kinds if (path := f"{kind.__module__}:{kind.__qualname__}") in zoo().values()]
-    modules = {module for kind in kinds if (module := module_of(kind)).partition(".")[0] != PACKAGE}
+    classes = type(agent).__mro__
+    zoo_paths = [path for cls in classes if (path := f"{cls.__module__}:{cls.__qualname__}") in zoo().values()]
+    modules = {module for cls in classes if (module := module_of(cls)).partition(".")[0] != PACKAGE}
     if spec is not None:
         modules.add(getattr(find_agent(spec.name), "__module__", "builtins"))
     return frozenset({*modules, *zoo_paths[:1]})
@@ -111,11 +113,11 @@ def code_of(run: Run) -> Mapping[str, str]:
 
     Older runs have fingerprints of this package's modules instead of revisions; they count as revision 1.
     """
-    if not any(map(_is_inside, run.sources)):
+    if not any(map(_is_package_module, run.sources)):
         return run.sources
     names = names_of(run)
-    others = {name: stamp for name, stamp in run.sources.items() if not (_is_inside(name) or name in names)}
-    return {name: FIRST for name in names if is_of_package(name)} | others
+    others = {name: stamp for name, stamp in run.sources.items() if not (_is_package_module(name) or name in names)}
+    return {name: DEFAULT_REVISION for name in names if is_of_package(name)} | others
 
 
 def names_of(run: Run) -> tuple[str, str]:
@@ -128,7 +130,7 @@ def _name_of(label: str) -> str:
     return Spec.from_label(label).name
 
 
-def _is_inside(module: str) -> bool:
+def _is_package_module(module: str) -> bool:
     return module == PACKAGE or module.startswith(f"{PACKAGE}.")
 
 
@@ -161,7 +163,7 @@ def _stamp_now(name: str) -> str | None:
 
 def _stamp_of(name: str) -> str:
     if name in zoo():
-        return str(getattr(find_agent(name), "revision", FIRST))
+        return str(getattr(find_agent(name), "revision", DEFAULT_REVISION))
     if (entry := find_entry(name)) is not None:
         return str(entry.revision)
     if is_yaml_file(name):
@@ -189,7 +191,7 @@ def _files(module: str) -> dict[str, Path]:
     paths = {
         path.relative_to(folder).as_posix(): path
         for folder in folders
-        # The second is a link in a checkout of this package; rglob skips links.
+        # In a checkout of this package, ``agents`` is a symbolic link, which rglob skips.
         for top in (folder, folder / "agents")
         for path in top.rglob("*.py")
         # Editors leave dangling links.
@@ -212,13 +214,16 @@ def _version_of(module: str) -> str:
     """Return the version of the distribution of a top-level module; ``unreleased`` if there is none."""
     for distribution in distributions():
         declared = (distribution.read_text("top_level.txt") or "").split()
-        if module in declared or (not declared and _lists(distribution, module)):
+        if module in declared or (not declared and _has_file_of(distribution, module)):
             return distribution.version
     return "unreleased"
 
 
-def _lists(distribution: Distribution, module: str) -> bool:
-    """Return whether a distribution lists a module among its files; look only next to the module, to save time."""
+def _has_file_of(distribution: Distribution, module: str) -> bool:
+    """Return whether a distribution lists a module among its files.
+
+    To save time, this is false without reading the list if the distribution is installed in another folder.
+    """
     if Path(str(distribution.locate_file(""))) not in _folders(module):
         return False
     return any(path.parts[0].partition(".")[0] == module for path in distribution.files or ())
@@ -233,7 +238,7 @@ def _folders(module: str) -> frozenset[Path]:
 
 
 def import_spec(module: str) -> ModuleSpec | None:
-    """Return where a module is imported from; None for a script, or a module made in memory, which no finder knows."""
+    """Return the import spec of a module; None for a script or a module created in memory, which have none."""
     try:
         return find_spec(module)
     except (ImportError, ValueError):
