@@ -43,9 +43,9 @@ def with_random_signals(problem: Problem) -> Problem:
     variables = []
     for i, null in enumerate(problem.null_action):
         low, high = problem.domains.intervals[i]
-        native = SelectedScale(low, high - low, null)
+        to_native = SelectedScale(low, high - low, null)
         variables.append(Variable(signals[i], _mask, (), (i,), Uniform(), observed=False))
-        variables.append(Variable(parameters[i], native, (signals[i],), (i,), observed=False))
+        variables.append(Variable(parameters[i], to_native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
         # The order of the mechanism's arguments: parents, then parameters.
         causes = (*v.parents, *(parameters[i] for i in v.actions))

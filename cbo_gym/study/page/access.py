@@ -54,7 +54,7 @@ class AccessPolicy:
             return "This form was sent from another site, so nothing was done."
         return ""
 
-    def knows(self, request: Request) -> bool:
+    def is_logged_in(self, request: Request) -> bool:
         """Return whether the visitor has logged in, or does not need to."""
         return self.token is None or equal_in_constant_time(request.cookies.get(COOKIE, ""), self.session)
 

@@ -94,7 +94,7 @@ class Guard:
             if set(CHARSET.findall(content_type.lower())) - {"utf-8", "utf8"}:
                 return plain_page(415, "Refused", f"Forms must be in UTF-8; this one is {content_type[:100]}.")
         # The path comes from the scope, because old versions of Starlette build request.url from the Host header.
-        if self._access.knows(request) or request.scope["path"].startswith(PUBLIC_PATHS):
+        if self._access.is_logged_in(request) or request.scope["path"].startswith(PUBLIC_PATHS):
             return None
         if request.method == "GET":
             return RedirectResponse("/login", 303)
