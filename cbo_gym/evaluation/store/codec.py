@@ -29,7 +29,15 @@ from cbo_gym.evaluation.runs.results import (
     run_of,
     seal_table,
 )
-from cbo_gym.evaluation.store.curves import ALWAYS, DOUBLE, EXACT, KEPT_AS, NEVER, attach_curves, kept_curves
+from cbo_gym.evaluation.store.curves import (
+    DOUBLE_SUFFIX,
+    GAP_COLUMNS,
+    OMITTED_COLUMNS,
+    REQUIRED_COLUMNS,
+    STORED_TYPES,
+    attach_curves,
+    kept_curves,
+)
 
 # Raised when older versions of the package cannot read the files.
 SCHEMA = 3
@@ -111,7 +119,7 @@ def _read_frame(content: bytes) -> pl.DataFrame:
         raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
     frame = pl.read_parquet(BytesIO(content))
     needed = {f.name for f in fields(Run) if f.default is MISSING and f.default_factory is MISSING}
-    curves = ALWAYS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
+    curves = REQUIRED_COLUMNS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
     if lacking := sorted({"key", *needed, *TIMING_COLUMNS, *curves} - set(schema)):
         raise ArgumentError(f"its columns are wrong: {', '.join(lacking)}")
     return frame
@@ -119,11 +127,11 @@ def _read_frame(content: bytes) -> pl.DataFrame:
 
 def _known_columns() -> dict[str, Any]:
     """Return every column that is read, with its type; ``restamps`` is of older versions."""
-    known = _DTYPES | {"restamps": pl.String} | {f"{name}{DOUBLE}": pl.List(pl.Float64) for name in EXACT}
+    known = _DTYPES | {"restamps": pl.String} | {f"{name}{DOUBLE_SUFFIX}": pl.List(pl.Float64) for name in GAP_COLUMNS}
     return known | {
-        name: pl.List(KEPT_AS[dtype.base_type()])
+        name: pl.List(STORED_TYPES[dtype.base_type()])
         for name, dtype in COLUMNS.items()
-        if dtype.base_type() in KEPT_AS and name not in NEVER
+        if dtype.base_type() in STORED_TYPES and name not in OMITTED_COLUMNS
     }
 
 

@@ -1,10 +1,10 @@
 """Curves as a store keeps them, and the tables that are computed from them as runs are read.
 
 A store keeps, in single precision, ``reward``, ``instant_regret`` and ``simple_regret``, in contextual mode also
-``recommended_reward`` and ``context_regret``, ``choice`` if there are choices, and any other column that does not
-follow from these to :data:`SLACK`. Noisy rewards are rounded, see :mod:`cbo_gym.evaluation.store.rounding`. GAP counts
-the rounds to the last improvement; if it depends on more digits, ``reward`` and ``best_so_far_regret`` are also kept in
-double precision, as ``<column>_double``.
+``recommended_reward`` and ``context_regret``, ``choice`` if there are choices, and any other column that cannot be
+computed from these to :data:`TOLERANCE`. Noisy rewards are rounded, see :mod:`cbo_gym.evaluation.store.rounding`. GAP
+counts the rounds to the last improvement; if it depends on more digits, ``reward`` and ``best_so_far_regret`` are also
+kept in double precision, as ``<column>_double``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ from cbo_gym.evaluation.runs.results import (
 )
 from cbo_gym.evaluation.store.rounding import round_rewards
 
-ALWAYS = ("reward", "instant_regret", "simple_regret")
-NEVER = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
-EXACT, DOUBLE = ("reward", "best_so_far_regret"), "_double"
+# Columns that a store keeps of every run, and columns that it never keeps.
+REQUIRED_COLUMNS = ("reward", "instant_regret", "simple_regret")
+OMITTED_COLUMNS = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
+# Columns on which GAP depends, and the suffix of their copies in double precision.
+GAP_COLUMNS, DOUBLE_SUFFIX = ("reward", "best_so_far_regret"), "_double"
 # Tolerance, relative to the larger of the column's largest value and the optimum.
-SLACK = 1e-6
-# Types of columns as they are kept; columns of lists are not.
-KEPT_AS = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}
+TOLERANCE = 1e-6
+# Type of a column -> the type in which it is kept. Other columns, those of lists, are not kept.
+STORED_TYPES = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}
 
 Kept = Mapping[str, np.ndarray]
-# Column -> its values from the optimum and the kept columns.
-FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
+# Column -> function that computes it from the optimum and the kept columns.
+DERIVED_COLUMNS: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
     "expected_reward": lambda optimum, kept: optimum - kept["instant_regret"],
     "best_so_far_regret": lambda _, kept: np.minimum.accumulate(
         kept.get("context_regret", kept["instant_regret"]), axis=-1
@@ -56,30 +58,30 @@ FOLLOWING: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
 }
 
 
-def _follows(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Compute the named columns that follow from the kept ones, in double precision, with rounds on the last axis."""
-    return {name: FOLLOWING[name](optimum, kept) for name in names if name in FOLLOWING}
+def _derive(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Compute those of the named columns that can be derived, in double precision, with rounds on the last axis."""
+    return {name: DERIVED_COLUMNS[name](optimum, kept) for name in names if name in DERIVED_COLUMNS}
 
 
 def kept_curves(run: Run) -> dict[str, pl.Series]:
     """Return the columns of a finished run's table that a store keeps, named and rounded as there."""
     table = run.table
-    kept = {name: table[name].cast(KEPT_AS[table.schema[name].base_type()]) for name in ALWAYS}
-    others = [name for name in table.columns if name not in (*ALWAYS, *NEVER)]
-    # best_so_far_regret follows from context_regret, which therefore comes first.
+    kept = {name: table[name].cast(STORED_TYPES[table.schema[name].base_type()]) for name in REQUIRED_COLUMNS}
+    others = [name for name in table.columns if name not in (*REQUIRED_COLUMNS, *OMITTED_COLUMNS)]
+    # best_so_far_regret is derived from context_regret, which therefore comes first.
     for name in sorted(others, key=lambda name: name != "context_regret"):
-        form = KEPT_AS.get(table.schema[name].base_type())
-        if form is None or table[name].null_count() == table.height:
+        stored_type = STORED_TYPES.get(table.schema[name].base_type())
+        if stored_type is None or table[name].null_count() == table.height:
             continue
-        follows = _follows(run.optimum, _double(kept), [name])
-        if not (follows and _all_close(table[name].cast(pl.Float64).to_numpy(), follows[name], run.optimum)):
-            kept[name] = table[name].cast(form)
+        derived = _derive(run.optimum, _double(kept), [name])
+        if not (derived and _all_close(table[name].cast(pl.Float64).to_numpy(), derived[name], run.optimum)):
+            kept[name] = table[name].cast(stored_type)
     double = _double(kept)
     rounded = round_rewards(double["reward"], run.optimum - double["instant_regret"], run.optimum - run.random_value)
     for candidate in (kept | {"reward": pl.Series("reward", rounded, pl.Float32)}, kept):
         if _same_gaps(gaps_of(run), gaps_of(_with_kept(run, candidate))):
             return candidate
-    return kept | {f"{name}{DOUBLE}": table[name] for name in EXACT}
+    return kept | {f"{name}{DOUBLE_SUFFIX}": table[name] for name in GAP_COLUMNS}
 
 
 def as_published(run: Run) -> Run:
@@ -95,7 +97,7 @@ def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
 
 def _same_gaps(gaps: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
     known = [name for name, gap in gaps.items() if gap is not None]
-    return all(abs((gaps[name] or 0.0) - (others[name] or 0.0)) <= SLACK for name in known)
+    return all(abs((gaps[name] or 0.0) - (others[name] or 0.0)) <= TOLERANCE for name in known)
 
 
 def _double(kept: Mapping[str, pl.Series]) -> dict[str, np.ndarray]:
@@ -104,7 +106,7 @@ def _double(kept: Mapping[str, pl.Series]) -> dict[str, np.ndarray]:
 
 def _all_close(values: np.ndarray, others: np.ndarray, optimum: float) -> bool:
     size = max(np.nanmax(np.abs(values), initial=0.0), abs(optimum))
-    return bool(np.allclose(values, others, rtol=SLACK, atol=SLACK * size, equal_nan=True))
+    return bool(np.allclose(values, others, rtol=TOLERANCE, atol=TOLERANCE * size, equal_nan=True))
 
 
 def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
@@ -122,7 +124,7 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
     curves: dict[str, list[np.ndarray]] = {}
     for name in names:
         flat = frame[name].filter(frame[name].list.len() > 0).explode()
-        if name.removesuffix(DOUBLE) in ALWAYS_KNOWN and not all_finite(flat):
+        if name.removesuffix(DOUBLE_SUFFIX) in ALWAYS_KNOWN and not all_finite(flat):
             raise ArgumentError(f"there must be a finite number in every round of {name}")
         numbers = (flat.cast(pl.Float64) if flat.null_count() else flat).to_numpy()
         curves[name] = np.split(numbers, np.cumsum([length or 0 for length in lengths[name]])[:-1])
@@ -130,15 +132,16 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
     for row, run in enumerate(runs):
         if run.status == "finished":
             kept = {name: curves[name][row] for name in names if lengths[name][row] is not None}
-            own = KeptCurves(run.horizon, run.optimum, seconds[row], kept)
-            _require_whole(run, own)
-            with_curves(run, own)
+            run_curves = KeptCurves(run.horizon, run.optimum, seconds[row], kept)
+            _require_complete(run, run_curves)
+            with_curves(run, run_curves)
 
 
-def _require_whole(run: Run, curves: KeptCurves) -> None:
+def _require_complete(run: Run, curves: KeptCurves) -> None:
     """Check that a finished run has a value per round in each curve, a recommendation at the end, and times."""
     what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
-    if not set(ALWAYS) <= curves.kept.keys() or any(len(values) != run.horizon for values in curves.kept.values()):
+    is_missing = not set(REQUIRED_COLUMNS) <= curves.kept.keys()
+    if is_missing or any(len(values) != run.horizon for values in curves.kept.values()):
         raise ArgumentError(f"{what} must have {run.horizon} rounds in all of its curves")
     if not all(map(math.isfinite, [curves.kept["simple_regret"][-1], *curves.seconds.values()])):
         raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
@@ -163,7 +166,7 @@ class KeptCurves:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Names of the kept columns."""
+        """Key of runs that :meth:`stack` takes together: ``"kept"`` and the names of the kept columns."""
         return "kept", *self.kept
 
     @property
@@ -176,9 +179,9 @@ class KeptCurves:
         curves = self.stack([self], self.columns)
         return pl.DataFrame(
             {
-                # A column that follows is null in rounds without a recommendation.
+                # A derived column is null in rounds without a recommendation.
                 name: pl.Series(curves[name][0], nan_to_null=True).cast(COLUMNS[name])
-                if COLUMNS[name].base_type() in KEPT_AS
+                if COLUMNS[name].base_type() in STORED_TYPES
                 else pl.Series([None], dtype=COLUMNS[name]).new_from_index(0, self.rounds)
                 for name in self.columns
             }
@@ -189,12 +192,12 @@ class KeptCurves:
         shape = len(others), self.rounds
         kept = {name: np.stack([curves.kept[name] for curves in others]) for name in self.kept}
         kept = {
-            name: values.astype(float) if COLUMNS.get(name.removesuffix(DOUBLE)) == pl.Float64 else values
+            name: values.astype(float) if COLUMNS.get(name.removesuffix(DOUBLE_SUFFIX)) == pl.Float64 else values
             for name, values in kept.items()
         }
-        kept |= {name: kept[f"{name}{DOUBLE}"] for name in EXACT if f"{name}{DOUBLE}" in kept}
+        kept |= {name: kept[f"{name}{DOUBLE_SUFFIX}"] for name in GAP_COLUMNS if f"{name}{DOUBLE_SUFFIX}" in kept}
         columns = {name: np.full(shape, np.nan) for name in names}
-        columns |= _follows(np.array([[curves.optimum] for curves in others]), kept, names)
+        columns |= _derive(np.array([[curves.optimum] for curves in others]), kept, names)
         columns["round"] = np.broadcast_to(np.arange(1, self.rounds + 1), shape)
         for name in TIMING_COLUMNS:
             columns[name] = np.repeat([[curves.seconds[name]] for curves in others], self.rounds, axis=1)
@@ -205,5 +208,5 @@ class KeptCurves:
 @cache
 def _columns(kept: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of the table of a run that keeps some curves."""
-    names = {name.removesuffix(DOUBLE) for name in kept}
+    names = {name.removesuffix(DOUBLE_SUFFIX) for name in kept}
     return tuple(name for name in COLUMNS if name in names or name not in OPTIONAL_COLUMNS)
