@@ -19,11 +19,11 @@ from cbo_gym.evaluation.metrics.targets import first_rounds
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stack_curves
 
 Array = np.ndarray
-Of = Literal["play", "best so far", "recommendation", "agent", "task"]
+Subject = Literal["play", "best so far", "recommendation", "agent", "task"]
 #: Score of the metric ``rounds_to_goal``
 GOAL = 0.9
-#: Columns that most metrics read.
-OFTEN = (
+#: Columns that most metrics read; they are read together, which is faster.
+COMMON_COLUMNS = (
     "average_regret", "simple_regret", "best_so_far_regret", "cumulative_regret", "average_reward", "feasible", "cost",
     *TIMING_COLUMNS,
 )  # fmt: skip
@@ -39,8 +39,7 @@ class FinishedRuns:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
         self.columns = runs[0].columns
-        # Read together, which is faster.
-        self._curves = stack_curves(runs, [name for name in OFTEN if name in self.columns])
+        self._curves = stack_curves(runs, [name for name in COMMON_COLUMNS if name in self.columns])
 
     def curve(self, name: str) -> Array:
         """Return a column of all tables, shape ``(runs, rounds)``."""
@@ -52,14 +51,14 @@ class FinishedRuns:
         """Return the last round of a column, shape ``(runs,)``; None if the runs do not have it."""
         return self.curve(name)[:, -1] if name in self.columns else None
 
-    def of(self, field: str) -> Array:
+    def field(self, name: str) -> Array:
         """Return a field of the runs, shape ``(runs,)``."""
-        return np.array([getattr(run, field) for run in self.runs])
+        return np.array([getattr(run, name) for run in self.runs])
 
     def score(self, rewards: Array) -> Array:
         """Scale rewards to 0 for a random action and 1 for the optimum, NaN if these are equal."""
         optima, at_random = (
-            self.of(name).reshape(-1, *[1] * (rewards.ndim - 1)) for name in ("optimum", "random_value")
+            self.field(name).reshape(-1, *[1] * (rewards.ndim - 1)) for name in ("optimum", "random_value")
         )
         scale = np.where(optima > at_random, optima, at_random + np.nan)
         return normalised_score(scale, at_random, rewards).round(TIE_DECIMALS)
@@ -81,7 +80,7 @@ class Metric:
 
     Attributes:
         title: title of its column in tables.
-        of: subject of the metric.
+        subject: what the metric measures.
         values: function of runs that returns their numbers, shape ``(runs,)``, or None if such runs have none. NaN is a
             missing number; infinity, in a censored metric, a run that did not reach it. By default the last values of
             the runs' column of the metric's name.
@@ -91,11 +90,11 @@ class Metric:
         censored: whether a run may end before it reaches the metric. A mean of the runs that reach it would favour
             agents that often fail, so it is null unless all seeds do; a second column counts those that do.
         over_envs: kind of the average over environments: with an interval, a mean alone, or empty if units differ.
-        expendable: rank by which a narrow terminal hides columns, highest first; 0 for columns that are never hidden.
+        expendable: order in which a narrow terminal hides columns, highest first; 0 for columns that it never hides.
     """
 
     title: str
-    of: Of
+    subject: Subject
     values: Callable[[FinishedRuns], Array | None] | None = None
     best: Callable[[Any], Any] | None = min
     unit: str = ""
@@ -106,29 +105,30 @@ class Metric:
 
 
 def _score(finished: FinishedRuns) -> Array:
-    """Score by the regret, because a context changes the rewards that can be earned."""
-    return finished.score(finished.of("optimum") - finished.curve("simple_regret")[:, -1])
+    """Return scores of recommendations, from their regret because the optimum depends on the context."""
+    return finished.score(finished.field("optimum") - finished.curve("simple_regret")[:, -1])
 
 
 def _average_score(finished: FinishedRuns) -> Array:
     if finished.runs[0].is_constrained:
-        return finished.score(finished.of("optimum") - finished.curve("average_regret")[:, -1])
+        return finished.score(finished.field("optimum") - finished.curve("average_regret")[:, -1])
     return finished.score(finished.curve("average_reward")[:, -1])
 
 
 def _rounds_to_goal(finished: FinishedRuns) -> Array | None:
     """Return the first round after which the best action played so far scores at least :data:`GOAL`."""
-    # Slices have different optima.
+    # In dynamic mode, slices have different optima, so no reward is the goal of all rounds.
     if "slice" in finished.columns or "best_so_far_regret" not in finished.columns:
         return None
-    return first_rounds(finished.score(finished.of("optimum")[:, None] - finished.curve("best_so_far_regret")) >= GOAL)
+    best_rewards = finished.field("optimum")[:, None] - finished.curve("best_so_far_regret")
+    return first_rounds(finished.score(best_rewards) >= GOAL)
 
 
 def _gap(name: str, finished: FinishedRuns) -> Array:
     return finished.gaps[name]
 
 
-def _of_rounds(name: str, statistic: Callable[[pl.Series], Any], finished: FinishedRuns) -> Array | None:
+def _aggregate_rounds(name: str, statistic: Callable[[pl.Series], Any], finished: FinishedRuns) -> Array | None:
     return np.array([statistic(pl.Series(row)) for row in finished.curve(name)]) if name in finished.columns else None
 
 
@@ -145,9 +145,9 @@ METRICS: dict[str, Metric] = {
         f"rounds to score {GOAL:g}", "best so far", _rounds_to_goal, unit="rounds", shown="where any", censored=True,
         expendable=7,
     ),
-    "total_cost": Metric("total cost", "task", partial(_of_rounds, "cost", pl.Series.sum), shown="where any"),
+    "total_cost": Metric("total cost", "task", partial(_aggregate_rounds, "cost", pl.Series.sum), shown="where any"),
     "feasible_share": Metric(
-        "feasible actions", "play", partial(_of_rounds, "feasible", pl.Series.mean), max, shown="where any"
+        "feasible actions", "play", partial(_aggregate_rounds, "feasible", pl.Series.mean), max, shown="where any"
     ),
     "gd_plus": Metric("GD+", "recommendation", shown="where any"),
     "igd_plus": Metric("IGD+", "recommendation", shown="where any"),
@@ -158,12 +158,12 @@ METRICS: dict[str, Metric] = {
         for name in GAPS
     },
     "run_seconds": Metric(
-        "seconds a run", "agent", lambda runs: runs.of("reset_seconds") + runs.seconds * runs.runs[0].horizon, unit="s",
-        shown="never", over_envs="mean",
+        "seconds a run", "agent", lambda runs: runs.field("reset_seconds") + runs.seconds * runs.runs[0].horizon,
+        unit="s", shown="never", over_envs="mean",
     ),
     **{
         name: Metric(
-            name.replace("_", " "), "agent", partial(_of_rounds, name, pl.Series.mean), unit="s", shown="never"
+            name.replace("_", " "), "agent", partial(_aggregate_rounds, name, pl.Series.mean), unit="s", shown="never"
         )
         for name in TIMING_COLUMNS
     },

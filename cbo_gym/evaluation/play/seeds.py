@@ -18,12 +18,12 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
 
 # Hexadecimal digits of a secret.
-DIGITS = 32
+SECRET_DIGITS = 32
 # Characters of the words, because short ones can be guessed.
 MIN_WORDS_LENGTH = 8
-# Keeps an agent's random stream apart from the noise of the same seed.
+# Spawn key that makes an agent's random stream independent of the noise with the same seed.
 AGENT_STREAM = 2
-# Streams of a secret.
+# Random streams that are drawn from a secret.
 NOISE, DATA, AGENT, INSTANCE = range(4)
 
 
@@ -63,7 +63,7 @@ def draw_instance(words: str, env: Spec, seed: int) -> tuple[Spec, str]:
         raise ArgumentError(f"secret words must have at least {MIN_WORDS_LENGTH} characters; given {len(words)}")
     if "instance" in env.keywords:
         raise ArgumentError(f"{env} names its instance; blind play draws one")
-    secret = hmac.new(words.encode(), f"{env}\0{seed}".encode(), "sha256").hexdigest()[:DIGITS]
+    secret = hmac.new(words.encode(), f"{env}\0{seed}".encode(), "sha256").hexdigest()[:SECRET_DIGITS]
     # Instance 0 is the system as published.
     instance = 1 + draw(secret, INSTANCE) % (2**32 - 1)
     return Spec(env.name, tuple(sorted({**env.keywords, "instance": instance}.items()))), secret
