@@ -18,12 +18,12 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.scm import Floats
 
 # Probability that the adaptive adversary moves at random, as in the paper's code.
-JITTER = 0.2
-# Weight of a round relative to the round after it, which the paper does not state.
-FORGETTING = 0.9
-# Index that means that the next move is not a random one.
+RANDOM_MOVE_PROBABILITY = 0.2
+# Weight of a round relative to the round after it. The paper does not state it.
+DISCOUNT = 0.9
+# Index that stands for a move that is not random.
 NO_MOVE = -1
-# Decimals to which payoffs are equal, so that a move does not depend on a machine's rounding.
+# Number of decimals in which payoffs are compared, so that a move does not depend on a machine's rounding.
 TIE_DECIMALS = 9
 
 Memory = Any
@@ -95,7 +95,7 @@ class Strategy(ABC):
         return memory
 
 
-class AtRandom(Strategy):
+class RandomMoves(Strategy):
     """All moves are equally likely in every round."""
 
     def move(self, memory: Memory, action: Sequence[Floats]) -> None:
@@ -125,11 +125,11 @@ class Adaptive(Strategy):
         return self.game.moves[memory.move]
 
     def remember(self, memory: Reply, action: Sequence[Floats], luck: Floats) -> Reply:
-        rewards = FORGETTING * memory.rewards + self.game.rewards[self.game.index_of(action)]
-        drawn, reply = index_at(luck / JITTER, len(self.game.moves)), _worst(rewards)
+        rewards = DISCOUNT * memory.rewards + self.game.rewards[self.game.index_of(action)]
+        drawn, reply = index_at(luck / RANDOM_MOVE_PROBABILITY, len(self.game.moves)), _worst(rewards)
         if type(luck) is float:
-            return Reply(rewards, drawn if luck < JITTER else reply)
-        return Reply(rewards, np.where(luck < JITTER, drawn, reply))
+            return Reply(rewards, drawn if luck < RANDOM_MOVE_PROBABILITY else reply)
+        return Reply(rewards, np.where(luck < RANDOM_MOVE_PROBABILITY, drawn, reply))
 
 
 class Informed(Strategy):
@@ -153,7 +153,8 @@ class Informed(Strategy):
         return self.game.moves[np.where(memory == NO_MOVE, self._replies[self.game.index_of(action)], memory)]
 
     def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
-        return np.where(np.less(luck, JITTER), index_at(luck / JITTER, len(self.game.moves)), NO_MOVE)
+        drawn = index_at(luck / RANDOM_MOVE_PROBABILITY, len(self.game.moves))
+        return np.where(np.less(luck, RANDOM_MOVE_PROBABILITY), drawn, NO_MOVE)
 
 
 class MoveList(Strategy):
@@ -218,7 +219,7 @@ class MoveFunction(Strategy):
 STRATEGIES: dict[str, Callable[[Game], Strategy]] = {
     "adaptive": Adaptive,
     "informed": Informed,
-    "random": AtRandom,
+    "random": RandomMoves,
     # The worst move for an agent that plays at random, in every round.
     "fixed": lambda game: MoveList(game, [game.moves[game.worst]]),
 }

@@ -41,9 +41,9 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MAX_CANDIDATES = 64
-# Largest number of draws of a random change, the smaller number for large graphs, whose draws take longer.
-MAX_TRIES, MIN_TRIES = 1000, 100
-# Largest number of draws times the squared number of nodes, unless that leaves fewer than MIN_TRIES draws.
+# Largest number of draws of a random change; the second for large graphs, whose draws take longer.
+MAX_DRAWS, MIN_DRAWS = 1000, 100
+# Largest number of draws times the squared number of nodes, unless that leaves fewer than MIN_DRAWS draws.
 MAX_PAIRS = 1_000_000
 
 # A number of random changes, or a list of changes.
@@ -85,8 +85,10 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
     if graph == "wrong":
         diagram = wrong_diagram(problem, rng, keywords or {"graph_missing": 1})
         knowledge = GraphKnowledge(diagram.nodes, diagram)
+    elif graph == "hidden":
+        knowledge = GraphKnowledge(_node_order(problem))
     else:
-        knowledge = GraphKnowledge(_node_order(problem)) if graph == "hidden" else _partial(problem, rng, **keywords)
+        knowledge = _candidate_knowledge(problem, rng, **keywords)
     composition = problem.composition if _keeps_composition(problem, knowledge) else None
     return replace(problem, knowledge=knowledge, targets=_targets(problem, knowledge), composition=composition)
 
@@ -104,7 +106,7 @@ def describe_knowledge(problem: Problem) -> str:
     return f"candidates: {len(knowledge.candidates)}{without}"
 
 
-def _partial(
+def _candidate_knowledge(
     problem: Problem, rng: np.random.Generator, graph_candidates: int | Sequence[Any] | None = None
 ) -> GraphKnowledge:
     nodes, truth = _node_order(problem), problem.scm.diagram
@@ -113,7 +115,7 @@ def _partial(
             raise ArgumentError(f"{problem.name} has a cyclic graph, so no equivalence class; list the candidates")
         diagrams = markov_equivalents(truth, [problem.scm.reward], MAX_CANDIDATES)
     elif is_whole_number(graph_candidates):
-        diagrams = _alternatives(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MAX_CANDIDATES))
+        diagrams = _near_diagrams(problem, rng, whole_number("graph_candidates", graph_candidates, 1, MAX_CANDIDATES))
     elif isinstance(graph_candidates, list | tuple) and 1 <= len(graph_candidates) <= MAX_CANDIDATES:
         diagrams = [_as_diagram(problem, candidate) for candidate in graph_candidates]
         if truth not in diagrams:
@@ -127,19 +129,19 @@ def _partial(
     return GraphKnowledge(nodes, candidates=tuple(sorted(candidates, key=repr)))
 
 
-def _alternatives(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
-    """Return the true diagram and others with one edge changed."""
+def _near_diagrams(problem: Problem, rng: np.random.Generator, count: int) -> list[CausalDiagram]:
+    """Return ``count`` different diagrams: the true one, and random ones with one edge missing, added or reversed."""
     diagrams = [problem.scm.diagram]
-    attempts_left = dict.fromkeys(CHANGES, _tries(problem) // MIN_TRIES)
+    attempts_left = dict.fromkeys(CHANGES, _max_draws(problem) // MIN_DRAWS)
     # The first three entries of CHANGES change edges.
-    for change in np.array(CHANGES)[rng.permuted(np.arange(MAX_TRIES) % 3)]:
+    for change in np.array(CHANGES)[rng.permuted(np.arange(MAX_DRAWS) % 3)]:
         if len(diagrams) >= count:
             return diagrams
         if not attempts_left[change]:
             continue
         try:
             diagram = wrong_diagram(problem, rng, {change: 1})
-        # Each such failure takes many tries, so few are allowed.
+        # Such a failure takes many draws, so few are allowed.
         except _NoSuchChangeError:
             attempts_left[change] -= 1
             continue
@@ -164,19 +166,19 @@ def wrong_diagram(problem: Problem, rng: np.random.Generator, changes: Mapping[s
         raise ArgumentError(f"a wrong graph needs a change; give one of {', '.join(CHANGES)} above 0")
     is_random = any(is_whole_number(change) and change for change in changes.values())
     reasons: dict[str, None] = {}
-    for _ in range(_tries(problem) if is_random else 1):
-        diagram = _change(problem, rng, changes)
+    for _ in range(_max_draws(problem) if is_random else 1):
+        diagram = _change_diagram(problem, rng, changes)
         if (reason := _find_flaw(problem, diagram)) is None:
             return _sort_nodes(problem, diagram)
         reasons[reason] = None
     raise _NoSuchChangeError(f"no such change of the graph of {problem.name} is valid: {'; '.join(reasons)}")
 
 
-def _tries(problem: Problem) -> int:
-    return max(MIN_TRIES, min(MAX_TRIES, MAX_PAIRS // len(problem.scm.diagram.nodes) ** 2))
+def _max_draws(problem: Problem) -> int:
+    return max(MIN_DRAWS, min(MAX_DRAWS, MAX_PAIRS // len(problem.scm.diagram.nodes) ** 2))
 
 
-def _change(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Change]) -> CausalDiagram:
+def _change_diagram(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Change]) -> CausalDiagram:
     scm, reward = problem.scm, problem.scm.reward
     fixed = {
         *problem.manipulable,
@@ -187,20 +189,20 @@ def _change(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Ch
     if problem.data(SuperArms):
         fixed |= set(scm.nodes)
     free = [name for name in scm.nodes if name not in fixed]
-    removed = _pick(rng, changes, "graph_omitted", free, "variables no action enters")
+    removed = _choose_items(rng, changes, "graph_omitted", free, "variables no action enters")
     diagram = scm.diagram.subgraph(set(scm.nodes) - set(removed)) if removed else scm.diagram
     edges = sorted(diagram.directed)
-    dropped = _pick(rng, changes, "graph_missing", edges, "edges")
+    dropped = _choose_items(rng, changes, "graph_missing", edges, "edges")
     reversible = [edge for edge in edges if edge[1] != reward and edge not in dropped]
-    flipped = _pick(rng, changes, "graph_reversed", reversible, "other edges that do not lead into the reward")
+    flipped = _choose_items(rng, changes, "graph_reversed", reversible, "other edges that do not lead into the reward")
     absent = _absent_edges(diagram.nodes, diagram.directed, reward)
     addable = _draw_directions(rng, absent) if is_whole_number(changes.get("graph_added", 0)) else absent
-    new = _pick(rng, changes, "graph_added", addable, "pairs to join")
+    new = _choose_items(rng, changes, "graph_added", addable, "pairs to join")
     directed = diagram.directed - set(dropped) - set(flipped) | {(b, a) for a, b in flipped} | set(new)
     return CausalDiagram(diagram.nodes, directed, diagram.bidirected, allow_cycles=True)
 
 
-# Cached, because it is the same in every try.
+# Cached, because it is the same for every draw.
 @lru_cache(maxsize=1)
 def _absent_edges(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
     """Return the possible edges between unjoined nodes, in both directions except out of the reward."""
@@ -214,7 +216,7 @@ def _draw_directions(rng: np.random.Generator, edges: Sequence[Edge]) -> list[Ed
     return sorted(chosen.values())
 
 
-def _pick(
+def _choose_items(
     rng: np.random.Generator, changes: Mapping[str, Change], keyword: str, known: Sequence[Any], items_name: str
 ) -> list[Any]:
     """Return random items of ``known`` if the change is their number, or the items that it lists; none by default.
@@ -222,17 +224,17 @@ def _pick(
     Raises:
         ArgumentError: if there are too few items, or an item is unknown.
     """
-    wanted = changes.get(keyword, 0)
-    if is_whole_number(wanted):
-        count = whole_number(keyword, wanted, at_least=0)
+    change = changes.get(keyword, 0)
+    if is_whole_number(change):
+        count = whole_number(keyword, change, at_least=0)
         if count > len(known):
             raise ArgumentError(
                 f"{keyword} must be at most {len(known)}, the number of {items_name}; given {short_repr(count)}"
             )
         return [known[i] for i in rng.permutation(len(known))[:count]]
-    if not isinstance(wanted, list | tuple):
-        raise ArgumentError(f"{keyword} must be a number or a list; given {short_repr(wanted)}")
-    items = [tuple(item) if isinstance(item, list) else item for item in wanted]
+    if not isinstance(change, list | tuple):
+        raise ArgumentError(f"{keyword} must be a number or a list; given {short_repr(change)}")
+    items = [tuple(item) if isinstance(item, list) else item for item in change]
     if unknown := [item for item in items if not _is_comparable(item) or item not in known]:
         raise ArgumentError(
             f"{keyword} names {short_repr(unknown)}; choose from the {items_name} {short_repr(list(known))}"
