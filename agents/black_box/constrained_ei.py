@@ -79,7 +79,7 @@ class ConstrainedEI(NodeImprovement):
                 stds[column] = stds[column].where(~is_set, 0.0)
         return torch.stack(means, -1), torch.stack(stds, -1)
 
-    def unknown_share(self, inputs: Tensor) -> Tensor:
+    def max_relative_std(self, inputs: Tensor) -> Tensor:
         shares = []
         for constraint, index in zip(self.task.constraints, self._indices, strict=True):
             gp: Any = self.surrogates[index]

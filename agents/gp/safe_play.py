@@ -33,7 +33,7 @@ GENERATIONS = 3
 SURVIVORS = 16
 CHILDREN = 16
 # Largest posterior standard deviation of a certified action, as a share of the prior one.
-KNOWN_SHARE = 0.5
+MAX_RELATIVE_STD = 0.5
 # Function of GP inputs ``b x d`` to values ``(b,)``.
 Values = Callable[[Tensor], Tensor]
 
@@ -46,7 +46,7 @@ class ConstraintModel(Protocol):
     def constrained_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of E[node | action], ``b x d`` to ``b x constraints`` each."""
 
-    def unknown_share(self, inputs: Tensor) -> Tensor:
+    def max_relative_std(self, inputs: Tensor) -> Tensor:
         """Return the greatest posterior standard deviation of these nodes as a share of the prior one, ``(b,)``."""
 
     def constrained_gps(self) -> Sequence[Sequence[GaussianProcess]]:
@@ -113,7 +113,7 @@ class SafePlay:
             return (middle + sign * std * widths.to(std)).amax(-1)
 
         def pessimistic(inputs: Tensor) -> Tensor:
-            known = model.unknown_share(inputs[:, -self._features.input_dim :]) <= KNOWN_SHARE
+            known = model.max_relative_std(inputs[:, -self._features.input_dim :]) <= MAX_RELATIVE_STD
             return excess(inputs, 1.0).where(known, torch.inf)
 
         with torch.no_grad():

@@ -66,11 +66,12 @@ class CBOU(CBO):
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means of E[Y | action]; actions that set no likely parent share their mean reward."""
         parents = self.posterior.parents()
-        idle = np.array([not self.task.targets[int(past.action["target"])] & parents for past in self.history])
+        targets = [self.task.targets[int(past.action["target"])] for past in self.history]
+        without_parents = np.array([not target & parents for target in targets])
         estimates = super().estimated_rewards()
-        if idle.any():
-            estimates[idle] = np.mean(
-                [past.reward for past, is_idle in zip(self.history, idle, strict=True) if is_idle]
+        if without_parents.any():
+            estimates[without_parents] = np.mean(
+                [past.reward for past, without in zip(self.history, without_parents, strict=True) if without]
             )
         return estimates
 

@@ -234,9 +234,9 @@ class MCBO(NetworkAgent):
         assert self._pessimism is not None
         return self._pessimism.expectations(inputs, CERTIFYING_FUNCTIONS)
 
-    def unknown_share(self, inputs: Tensor) -> Tensor:
+    def max_relative_std(self, inputs: Tensor) -> Tensor:
         assert self._pessimism is not None
-        return self._pessimism.unknown_share(inputs)
+        return self._pessimism.max_relative_std(inputs)
 
     def constrained_gps(self) -> list[list[GaussianProcess]]:
         gps = {node: gp for node, gp in self.network.surrogates.items() if isinstance(gp, GaussianProcess)}

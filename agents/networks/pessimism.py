@@ -18,13 +18,13 @@ from cbo_gym.agents.networks.novelty import of_free_nodes
 from cbo_gym.task import Constraint
 
 # Number of networks drawn.
-FUNCTIONS = 8
+DRAWN_NETWORKS = 8
 # Number of passes through each network.
 NOISE_SAMPLES = 8
-# Number of standard deviations by which an action must be inside the limits.
-SAFE = 2.0
-# Penalty of a violation by one spread of a node, in spreads of the reward.
-PRICE = 10.0
+# Number of standard deviations by which the mean of a constrained node must be inside its limit.
+SAFETY_STDS = 2.0
+# Penalty, in standard deviations of the observed reward, of a violation by one standard deviation of the node.
+PENALTY_WEIGHT = 10.0
 
 
 class Pessimism:
@@ -43,31 +43,32 @@ class Pessimism:
     def penalty(self, inputs: Tensor) -> Tensor:
         """Return the penalty of actions ``b x input_dim``, ``(b,)``; differentiable, 0 where they are safe."""
         mean, std = self.expectations(inputs)
-        missed = [
-            (constraint.excess(mean[:, index]) + SAFE * std[:, index]).clamp_min(0.0) / self._spread(constraint.node)
-            for index, constraint in enumerate(self._constraints)
-        ]
-        return PRICE * self._spread(self._network.task.reward) * torch.stack(missed).sum(0)
+        excesses = []
+        for index, constraint in enumerate(self._constraints):
+            excess = (constraint.excess(mean[:, index]) + SAFETY_STDS * std[:, index]).clamp_min(0.0)
+            excesses.append(excess / self._spread(constraint.node))
+        return PENALTY_WEIGHT * self._spread(self._network.task.reward) * torch.stack(excesses).sum(0)
 
     def violations(self, inputs: Tensor) -> Tensor:
         """Return the estimated violations of actions, with less caution: ``b x input_dim`` to ``(b,)``."""
         return violations(self._constraints, *self.expectations(inputs), CAUTION)
 
-    def unknown_share(self, inputs: Tensor) -> Tensor:
-        """Return the greatest posterior standard deviation as a share of the prior one, ``(b,)``.
+    def max_relative_std(self, inputs: Tensor) -> Tensor:
+        """Return the greatest ratio of the posterior to the prior standard deviation, ``(b,)``.
 
-        The greatest is over the constrained nodes and their ancestors, if actions do not set them.
+        The ratios are those of the constrained nodes and their ancestors, except nodes that the action sets.
         """
         shares = of_free_nodes(self._network, inputs, lambda gp, points: gp.posterior(points)[1] / gp.prior_std(points))
         return shares[self._involved].amax(0)
 
-    def expectations(self, inputs: Tensor, functions: int = FUNCTIONS) -> tuple[Tensor, Tensor]:
+    def expectations(self, inputs: Tensor, functions: int = DRAWN_NETWORKS) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[node | action] over networks, ``b x constraints`` each."""
         noise = self._network.draw_noise(NOISE_SAMPLES, seed=0)
         nodes = [constraint.node for constraint in self._constraints]
         return self._network.expectations(inputs, nodes, noise, functions, NOISE_SAMPLES)
 
     def _spread(self, node: str) -> Tensor:
+        """Return the standard deviation of a node's data; 1 if it is 0."""
         outputs = self._network.surrogates[node].outputs
         spread = outputs.std(correction=0) if len(outputs) else outputs.new_tensor(0.0)
         return spread if spread > 0.0 else torch.ones_like(spread)

@@ -102,20 +102,20 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             columns = [values[name].expand(shape).unflatten(1, (draws, noise_count)).mean(-1) for name in self.observed]
             return (self.rewards_of(torch.stack(columns, -1), inputs.unsqueeze(1)) - centre) / width
 
-        below = torch.from_numpy(reference_of(estimates, self._predicted_rewards, self.features, seed, self.device))
-        reference = (below.to(self.device) - centre) / width
+        native_reference = reference_of(estimates, self._predicted_rewards, self.features, seed, self.device)
+        reference = (torch.from_numpy(native_reference).to(self.device) - centre) / width
         with torch.no_grad():
             played = rewards(self.network.inputs[baseline_of(estimates)])
         cells = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
-        most = max(bounds.shape[1] for bounds in cells)
+        longest = max(bounds.shape[1] for bounds in cells)
         # Boxes that begin at infinity pad the shorter lists, because no point reaches them.
-        padded = [torch.nn.functional.pad(c, (0, 0, 0, most - c.shape[1]), value=torch.inf) for c in cells]
+        padded = [torch.nn.functional.pad(c, (0, 0, 0, longest - c.shape[1]), value=torch.inf) for c in cells]
         lower, upper = torch.stack(padded, 1)
 
         def improvement(inputs: Tensor) -> Tensor:
             predicted = rewards(inputs.squeeze(-2)).unsqueeze(-2)
-            gained = log_fatplus(torch.minimum(predicted, upper) - lower, TAU_RELU).sum(-1)
-            return gained.logsumexp(-1).logsumexp(-1)
+            log_gains = log_fatplus(torch.minimum(predicted, upper) - lower, TAU_RELU).sum(-1)
+            return log_gains.logsumexp(-1).logsumexp(-1)
 
         return improvement
 

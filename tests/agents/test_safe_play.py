@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from cbo_gym import custom_problem, evaluate, make_task
 from cbo_gym.agents import MCBO, ConstrainedEI
 from cbo_gym.agents.gp.forecast import Calibration
-from cbo_gym.agents.gp.safe_play import KNOWN_SHARE
+from cbo_gym.agents.gp.safe_play import MAX_RELATIVE_STD
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from tests.support.loop import begun
 
@@ -54,7 +54,7 @@ def test_the_action_is_the_best_certified_one_by_brute_force(rounds):
         score = agent.improvement(agent.estimated_rewards())(grid.unsqueeze(-2))
     calibration = Calibration.of(gp)
     width = calibration.scale * student.ppf(1 - DELTA / HORIZON, calibration.freedom)
-    certified = (mean + width * std <= 1.0) & (share <= KNOWN_SHARE)
+    certified = (mean + width * std <= 1.0) & (share <= MAX_RELATIVE_STD)
     possible = mean - width * std <= 1.0
     assert 0.1 < certified.double().mean() < possible.double().mean()
     exploits = rounds % 2 == 0
