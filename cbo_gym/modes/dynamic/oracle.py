@@ -10,7 +10,15 @@ import numpy as np
 
 from cbo_gym.modes.base.interface import Region
 from cbo_gym.modes.dynamic.dynamics import DynamicDynamics, Past
-from cbo_gym.modes.oracles.plain import NOISE_DRAWS, SEARCH_POINTS, Estimate, Optimum, Oracle, Scores, tidy_if_harmless
+from cbo_gym.modes.oracles.plain import (
+    NOISE_DRAWS,
+    SEARCH_POINTS,
+    Estimate,
+    Optimum,
+    Oracle,
+    Scores,
+    round_if_continuous,
+)
 from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
@@ -234,4 +242,4 @@ def _zoom(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> 
         children = np.clip(points[:, None] + steps, 0.0, 1.0).reshape(-1, dim)
         points, values = np.concatenate([points, children]), np.concatenate([values, function(children)])
         radius *= SHRINKING
-    return tidy_if_harmless(function, points[np.argmax(values)])[0]
+    return round_if_continuous(function, points[np.argmax(values)])[0]

@@ -16,14 +16,14 @@ from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.interface import Region
 from cbo_gym.modes.oracles.plain import (
     CLIMB_POINTS,
-    DOUBT,
     MAX_POINTS,
     SEARCH_POINTS,
+    SIGNIFICANT_ERRORS,
     TIE_DECIMALS,
     Oracle,
     Scores,
     maximise_in_box,
-    tidy,
+    round_point,
     with_gradient,
 )
 from cbo_gym.problems.recorded import RecordedOptimum
@@ -142,7 +142,7 @@ class ConstrainedOracle(Oracle):
         value, error = (np.broadcast_to(array, count).copy() for array in oracle._estimate(batch, points))
         while points < MAX_POINTS:
             points *= 4
-            doubtful = np.abs(constraint.excess(value)) <= DOUBT * error
+            doubtful = np.abs(constraint.excess(value)) <= SIGNIFICANT_ERRORS * error
             doubtful &= error > self._rounding[index]
             if not doubtful.any():
                 break
@@ -191,12 +191,13 @@ class ConstrainedOracle(Oracle):
     def _slack(self, region: Region, points: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function of a region's points ``(n, dim)``: how far they are inside each limit, beyond doubt.
 
-        Its values have shape ``(n, constraints)``; at least 0 if the constraint is met by ``DOUBT`` standard errors.
+        Its values have shape ``(n, constraints)``; at least 0 if the constraint is met by ``SIGNIFICANT_ERRORS``
+        standard errors.
         """
 
         def slack(trials: np.ndarray) -> np.ndarray:
             excess, error = self._excess(self.dynamics.decode_batch(region.to_actions(trials)), len(trials), points)
-            return 0.5 * self._rounding - DOUBT * error - excess
+            return 0.5 * self._rounding - SIGNIFICANT_ERRORS * error - excess
 
         return slack
 
@@ -266,8 +267,8 @@ def _climb_along(
         constraints={"type": "ineq", "fun": lambda x: limits(x)[0], "jac": lambda x: limits(x)[1]},
         options={"ftol": CLIMB_GAIN * max(1.0, abs(float(negative(start[None])[0]))), "maxiter": 30},
     )
-    end = tidy(np.where(np.isfinite(result.x), result.x, start))
-    path = tidy(end + BACK[:, None] * (start - end))
+    end = round_point(np.where(np.isfinite(result.x), result.x, start))
+    path = round_point(end + BACK[:, None] * (start - end))
     path[-1] = start
     inside: np.ndarray = slack(path).min(axis=-1) >= 0.0
     inside[-1] = True

@@ -30,8 +30,8 @@ NOISE_DRAWS = 8
 # The maximiser of a mean over SEARCH_POINTS may be worse than the maximiser of E[Y | a] by ten standard errors, so a
 # search ends with a local ascent on more points.
 CLIMB_POINTS = 2**10
-# Relative loss of value by rounding a point above which the point is at a discontinuity.
-JUMP = 1e-6
+# Largest relative loss of value by rounding a point. A greater loss shows a discontinuity, and the point is kept.
+MAX_ROUNDING_LOSS = 1e-6
 # Step of the finite differences of an ascent.
 CLIMB_STEP = 1e-5
 # Points per replicate with which an enumeration evaluates every action.
@@ -40,8 +40,9 @@ FIRST_POINTS = 2**3
 MAX_STATES = 2**12
 # Number of decimals to which expected rewards are compared.
 TIE_DECIMALS = 12
-# Standard errors behind the best at which an enumeration drops an action (16 replicates, so Student's t).
-DOUBT = 6.0
+# Number of standard errors of a significant difference, with 16 replicates. By so many an action must be worse than
+# the best one before an enumeration drops it.
+SIGNIFICANT_ERRORS = 6.0
 # Differential evolution runs twice: changing few coordinates at a time finds the best of many local optima that differ
 # in single coordinates, as on Alpine2, and changing most of them follows narrow valleys.
 RECOMBINATION = (0.3, 0.7)
@@ -220,7 +221,7 @@ class Oracle:
         error = replicates.std(axis=-1, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(replicates.shape[:-1])
         return Estimate(replicates.mean(axis=-1), error)
 
-    def _exactly(self, intervention: Intervention) -> np.ndarray | None:
+    def _exact_rewards(self, intervention: Intervention) -> np.ndarray | None:
         """Return E[Y | intervention] from one noiseless pass or all states of the noise, if possible."""
         if self._is_exact(intervention):
             return self._rewards(intervention.expand(), tuple(np.zeros(1) for _ in self.scm.noisy))[..., 0]
@@ -267,7 +268,7 @@ class Oracle:
 
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
         """Return means over each scrambling of ``points``, ``batch + (REPLICATES,)``; one exact entry if possible."""
-        if (exact := self._exactly(intervention)) is not None:
+        if (exact := self._exact_rewards(intervention)) is not None:
             return exact[..., None]
 
         def means(rewards: np.ndarray) -> np.ndarray:
@@ -328,8 +329,8 @@ class Oracle:
         The search maximises the mean over fixed noise; the value returned is estimated with more, independent points.
         """
         best = self._find_maximiser()
-        check = type(self)(self.dynamics, seed=self._seed + 1)
-        value, error = check.expected_rewards([best], tolerance=0.0)
+        fresh = type(self)(self.dynamics, seed=self._seed + 1)
+        value, error = fresh.expected_rewards([best], tolerance=0.0)
         random = self._random_value()
         return Optimum(float(value[0]), best, float(error[0]), *random)
 
@@ -343,9 +344,9 @@ class Oracle:
         """Return the first action with the greatest E[Y | a], if that is exact.
 
         Otherwise all actions meet the same noise, in rounds with more and more points, and an action is dropped when
-        its mean difference from the best one exceeds ``DOUBT`` standard errors of that difference.
+        its mean difference from the best one exceeds ``SIGNIFICANT_ERRORS`` standard errors of that difference.
         """
-        exact = self._exactly(self.dynamics.decode_batch(actions))
+        exact = self._exact_rewards(self.dynamics.decode_batch(actions))
         if exact is not None:
             return actions[np.argmax(np.round(exact, TIE_DECIMALS))]
         points = FIRST_POINTS
@@ -353,7 +354,7 @@ class Oracle:
             means = self._replicates(self.dynamics.decode_batch(actions), points)
             behind = means[np.argmax(means.mean(axis=1))] - means
             error = behind.std(axis=1, ddof=1) / np.sqrt(REPLICATES)
-            actions = actions[behind.mean(axis=1) <= DOUBT * error]
+            actions = actions[behind.mean(axis=1) <= SIGNIFICANT_ERRORS * error]
             if points >= MAX_POINTS:
                 break
             points *= 4
@@ -364,7 +365,8 @@ class Oracle:
         """Search each region, and climb from the best point on more noise."""
         searched = [(self._means_in(region), region.dim) for region in regions]
         points, values = zip(
-            *(tidy_if_harmless(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched), strict=True
+            *(round_if_continuous(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched),
+            strict=True,
         )
         best = int(np.argmax(values))
         region, point = regions[best], points[best]
@@ -391,7 +393,7 @@ class Oracle:
         """
         if (enumerated := self.dynamics.all_actions()) is not None:
             batch = self.dynamics.decode_batch(enumerated)
-            if (exact := self._exactly(batch)) is not None:
+            if (exact := self._exact_rewards(batch)) is not None:
                 return float(_keep_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
         actions = self._random_actions(count, self._seed)
         noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
@@ -412,7 +414,7 @@ class Oracle:
 
     def _with_noise(self, batch: Intervention, noise: Draws) -> np.ndarray:
         """Return the mean reward of each of a batch over its own draws, shape ``(n, draws)``; exact if possible."""
-        exact = self._exactly(batch)
+        exact = self._exact_rewards(batch)
         return self._rewards(batch.expand(), noise).mean(axis=1) if exact is None else exact
 
     def _is_feasible(self, intervention: Intervention, count: int) -> np.ndarray:
@@ -472,17 +474,19 @@ def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarra
 
     negative = partial(with_gradient, lambda points: -function(points))
     box = [(0.0, 1.0)] * len(start)
-    end = tidy(minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options={"ftol": 1e-15}).x)
+    end = round_point(minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options={"ftol": 1e-15}).x)
     at_start, at_end = function(np.stack([start, end]))
     return end if at_end > at_start else start
 
 
-def tidy_if_harmless(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return a point and its value, after :func:`tidy` unless that crosses a discontinuity of the function."""
-    rounded, exact = function(np.stack([tidy(point), point])).tolist()
-    return (point, exact) if exact > rounded + JUMP * (1.0 + abs(exact)) else (tidy(point), rounded)
+def round_if_continuous(function: Callable[[np.ndarray], np.ndarray], point: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return a point and its value, after :func:`round_point` unless that crosses a discontinuity of the function."""
+    rounded = round_point(point)
+    value, exact_value = function(np.stack([rounded, point])).tolist()
+    is_jump = exact_value > value + MAX_ROUNDING_LOSS * (1.0 + abs(exact_value))
+    return (point, exact_value) if is_jump else (rounded, value)
 
 
-def tidy(point: np.ndarray) -> np.ndarray:
+def round_point(point: np.ndarray) -> np.ndarray:
     """Round a point, so that 1e-12 becomes 0."""
     return np.clip(np.round(point, 9), 0.0, 1.0)

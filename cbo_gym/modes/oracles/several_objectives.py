@@ -27,7 +27,7 @@ from cbo_gym.modes.oracles.plain import (
     Optimum,
     Oracle,
     Scores,
-    tidy,
+    round_point,
 )
 from cbo_gym.problems.outcomes import COST
 from cbo_gym.scm import Intervention
@@ -217,7 +217,7 @@ class SeveralObjectivesOracle(Oracle):
             size=CURVE_POINTS if m == 2 else SURFACE_POINTS,
         )
         check = type(self)(self.dynamics, self._seed + 1)
-        points = tidy(result.points)
+        points = round_point(result.points)
         replicates = np.empty((len(points), REPLICATES, m))
         for index, region in enumerate(regions):
             rows = result.box == index
