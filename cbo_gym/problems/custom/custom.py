@@ -119,9 +119,9 @@ def custom_problem(
     }
     effects = _effects(reward, arguments_of)
     for argument in ("contexts", "manipulable"):
-        if late := [name for name in named[argument] if name in effects]:
-            raise ArgumentError(f"{argument} names {late}, effects of the reward {reward}, which cannot change it; "
-                                f"leave {'it' if len(late) == 1 else 'them'} out")  # fmt: skip
+        if wrong := [name for name in named[argument] if name in effects]:
+            raise ArgumentError(f"{argument} names {wrong}, effects of the reward {reward}, which cannot change it; "
+                                f"leave {'it' if len(wrong) == 1 else 'them'} out")  # fmt: skip
     kept = [name for name in mechanisms if name not in effects]
     variables = [
         _variable(name, mechanisms[name], arguments_of[name], kept, list(actions), noise.get(name), name not in hidden)
@@ -134,8 +134,8 @@ def custom_problem(
     ordered = GuardedModel(variables, reward).variables
     scm = GuardedModel(list(elementwise(ordered, manipulable, list(actions.values()))), reward)
     if diagram is not None:
-        wanted = CausalDiagram.read(diagram)
-        _require_equal(wanted.subgraph(set(wanted.nodes) - effects), scm.diagram)
+        declared_diagram = CausalDiagram.read(diagram)
+        _require_equal(declared_diagram.subgraph(set(declared_diagram.nodes) - effects), scm.diagram)
     may_be_set = minimal_targets(scm.diagram, scm.reward, manipulable) if targets is None else _targets(targets)
     limit_strings = _names("limits", [limits] if isinstance(limits, str) else limits)
     if limit_strings and targets is None and not actions:
@@ -243,7 +243,7 @@ def _variable(
     parameters = [a for a in names if a in actions]
     return Variable(
         name,
-        _in_order(function, arguments, [*parents, *parameters, OWN_NOISE]),
+        _reorder_arguments(function, arguments, [*parents, *parameters, OWN_NOISE]),
         parents=tuple(parents),
         actions=tuple(actions.index(a) for a in parameters),
         noise=_distribution(name, noise),
@@ -287,7 +287,9 @@ def _distribution(name: str, noise: Distribution | float | None) -> Distribution
     return noise if isinstance(noise, Distribution) else gaussian_noise(noise, f"the noise of {name}")
 
 
-def _in_order(function: Callable[..., Floats], arguments: Mapping[str, str], order: list[str]) -> Callable[..., Floats]:
+def _reorder_arguments(
+    function: Callable[..., Floats], arguments: Mapping[str, str], order: list[str]
+) -> Callable[..., Floats]:
     """Return the function as one whose positional arguments are the values of the names in ``order``."""
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     indices = tuple(map(order.index, arguments.values()))
@@ -334,7 +336,7 @@ def _contexts(
         raise ArgumentError(f"contexts must be different; given {list(contexts)}")
     if not callable(noise_given) and noise_given is not None:
         raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {short_repr(noise_given)}")
-    chosen = _usual_scopes(scm, contexts, targets) if scopes is None else read_scopes(scopes)
+    chosen = _default_scopes(scm, contexts, targets) if scopes is None else read_scopes(scopes)
     return Contexts(tuple(contexts), chosen, noise_given or Abduction(scm, contexts))
 
 
@@ -357,7 +359,7 @@ def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
     ]
 
 
-def _usual_scopes(scm: GuardedModel, contexts: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
+def _default_scopes(scm: GuardedModel, contexts: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
     return [
         frozenset((variable, frozenset(contexts) - scm.diagram.descendants(target)) for variable in target)
         for target in targets

@@ -13,12 +13,12 @@ from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.scm import Floats, Variable
 from cbo_gym.scm.model import mechanism_error
 
-# Number of values of each argument at which a mechanism is tried.
+# Number of values of each argument with which a mechanism is called.
 ROWS = 4
 # Points of a domain at which a mechanism is tried, as shares of it: unordered and unevenly spaced.
 SHARES = (0.55, 0.9, 0.2, 0.7)
-# Values that stand in where a mechanism gives no finite number.
-STAND_INS = (0.5, 1.5, 0.25, 1.0)
+# Values that replace those of a mechanism that gives no finite number.
+SUBSTITUTES = (0.5, 1.5, 0.25, 1.0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def elementwise(
         causes += [_points_in(actions[index]) for index in variable.actions]
         causes.append([float(draw) for draw in variable.noise.sample(rng, ROWS)])
         values, works = _try(variable, causes)
-        column = [x if np.isfinite(x) else y for x, y in zip(values, STAND_INS, strict=True)]
+        column = [x if np.isfinite(x) else y for x, y in zip(values, SUBSTITUTES, strict=True)]
         domain = _points_in(manipulable[variable.name]) if variable.name in manipulable else column
         columns[variable.name] = [column[0], *domain[1:]]
         yield variable if works else replace(variable, mechanism=Elementwise(variable.name, variable.mechanism))
@@ -85,9 +85,9 @@ def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bo
     with np.errstate(all="ignore"):
         results = [_attempt(function, row) for row in rows]
         if errors := [error for _, error in results if error]:
-            _require_some(name, rows[0], errors, len(rows))
+            _require_success(name, rows[0], errors, len(rows))
         values = [value for value, _ in results]
-        _require_same(name, values, [_attempt(function, row)[0] for row in rows])
+        _require_repeatable(name, values, [_attempt(function, row)[0] for row in rows])
         # Try arrays of one axis, and arrays of two axes that broadcast together, as an oracle makes them.
         columns = [np.array(column) for column in causes]
         crossed = [column[:, None] if index % 2 else column for index, column in enumerate(columns)]
@@ -114,7 +114,7 @@ def _number(result: Any) -> float:
     return np.nan if np.iscomplexobj(result) else float(result)
 
 
-def _require_some(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
+def _require_success(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
     """Refuse a mechanism that fails at all values, unless all errors are of arithmetic."""
     first = errors[0]
     arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
@@ -125,7 +125,7 @@ def _require_some(name: str, row: Sequence[float], errors: Sequence[Exception], 
     ) from first
 
 
-def _require_same(name: str, values: Sequence[float], repeated: Sequence[float]) -> None:
+def _require_repeatable(name: str, values: Sequence[float], repeated: Sequence[float]) -> None:
     for value, other in zip(values, repeated, strict=True):
         if value != other and not np.isnan(value):
             raise ArgumentError(
@@ -135,15 +135,15 @@ def _require_same(name: str, values: Sequence[float], repeated: Sequence[float])
 
 
 def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expected: Any) -> bool:
-    """Return whether a function of arrays gives the expected values, not finite ones included, and changes no array."""
-    arguments, wanted = [column.copy() for column in columns], np.array(expected)
+    """Return whether a function of arrays gives the expected values, nan and inf included, and changes no array."""
+    arguments, expected_values = [column.copy() for column in columns], np.array(expected)
     try:
         result = np.asarray(function(*arguments))
-        whole, finite = np.broadcast_to(result, wanted.shape), np.isfinite(wanted)
-        largest = np.max(np.abs(wanted[finite]), initial=0.0)
+        whole, finite = np.broadcast_to(result, expected_values.shape), np.isfinite(expected_values)
+        largest = np.max(np.abs(expected_values[finite]), initial=0.0)
         return (
             result.dtype.kind in "fiub"
-            and np.allclose(whole[finite], wanted[finite], rtol=1e-9, atol=1e-9 * largest)
+            and np.allclose(whole[finite], expected_values[finite], rtol=1e-9, atol=1e-9 * largest)
             and not np.isfinite(whole[~finite]).any()
             and all(map(np.array_equal, arguments, columns))
         )
