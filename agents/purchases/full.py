@@ -1,4 +1,4 @@
-"""Agents of partial mode whose purchases are full evaluations (the rivals of Buathong et al. 2024, sec. 5)."""
+"""Agents of partial mode whose purchases are full evaluations (the baselines of Buathong et al. 2024, sec. 5)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cbo_gym.agents.purchases.fast_pkgfn import KnowledgeGradientAgent
 from cbo_gym.agents.purchases.knowledge_gradient import full_knowledge_gradient
 from cbo_gym.task import Action
 
-# Random parameters among which the best knowledge gradient is sought, survivors, generations and points around each.
-RANDOM, SURVIVORS, GENERATIONS, CHILDREN = 16, 4, 2, 4
+# Search for the greatest knowledge gradient: random candidates; and survivors, generations and children of a survivor.
+RANDOM_CANDIDATES, SURVIVORS, GENERATIONS, CHILDREN = 16, 4, 2, 4
 PERTURBATION = 0.05
 # Draws of the nodes' functions for the choice among many parameters.
 COARSE_SAMPLES = 4
@@ -68,7 +68,8 @@ class KGFN(KnowledgeGradientAgent):
     def choose(self, seed: int) -> Action:
         designs = self.designs(seed)
         proposal = torch.from_numpy(self.propose(seed))[None].to(designs)
-        points = torch.cat([proposal, designs, torch.from_numpy(self.rng.random((RANDOM, self._width))).to(designs)])
+        random = torch.from_numpy(self.rng.random((RANDOM_CANDIDATES, self._width))).to(designs)
+        points = torch.cat([proposal, designs, random])
         for _ in range(GENERATIONS):
             gains = full_knowledge_gradient(self, designs, points, self.fantasies, COARSE_SAMPLES)
             fittest = points[gains.topk(SURVIVORS).indices]
@@ -76,5 +77,5 @@ class KGFN(KnowledgeGradientAgent):
             children = fittest.repeat_interleave(CHILDREN, 0) + torch.from_numpy(steps).to(designs)
             points = torch.cat([proposal, fittest, children.clamp(0.0, 1.0)])
         gains = full_knowledge_gradient(self, designs, points, self.fantasies, self.samples)
-        # Of equal gains, such as none, the first is the proposal's.
+        # If all gains are equal, for example 0, argmax returns the proposal, which comes first.
         return self.buy_all(points[int(gains.argmax())].cpu().numpy())
