@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Remedies for errors of the operating system.
-_CURES = {
+_REMEDIES = {
     errno.ENOSPC: "free space on its disk, and try again",
     errno.EDQUOT: "free space in your quota, and try again",
     errno.EACCES: "give a path that you may write to",
@@ -31,7 +31,7 @@ _CURES = {
 
 
 # First characters of formulas in spreadsheets.
-FORMULA = ("=", "+", "-", "@")
+FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def require_file(path: Path | str, *endings: str) -> Path:
@@ -74,8 +74,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        cure = _CURES.get(error.errno or 0, "check that path, and try again")
-        raise OperationError(f"cannot write {path}: {error.strerror or error}; {cure}") from error
+        remedy = _REMEDIES.get(error.errno or 0, "check that path, and try again")
+        raise OperationError(f"cannot write {path}: {error.strerror or error}; {remedy}") from error
     finally:
         # The folder may not be there.
         with suppress(OSError):
@@ -96,7 +96,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def csv_cell(string: str) -> str:
     """Return a string as a cell of a CSV file: one line that no spreadsheet takes for a formula."""
     line = printable(string)
-    return f"'{line}" if line.startswith(FORMULA) or string.startswith(("\t", "\r")) else line
+    return f"'{line}" if line.startswith(FORMULA_STARTS) or string.startswith(("\t", "\r")) else line
 
 
 def csv_of(frame: pl.DataFrame) -> str:

@@ -13,8 +13,10 @@ from cbo_gym.errors import printable
 
 #: Number of characters between columns.
 GAP = 2
+# A cell that begins like a number, is a dash or is empty.
 NUMBER = re.compile(r"[-+]?[\d.]|-?$")
-NARROWEST = 4
+# Smallest width of a column of words.
+MIN_COLUMN_WIDTH = 4
 
 
 def layout(
@@ -37,7 +39,7 @@ def layout(
         title = next((title for title in droppable if title not in dropped), None)
         if title is None:
             # The terminal is narrower than the words that must stay.
-            widths = [max(NARROWEST, (width or 0) // len(columns) - GAP)] * len(columns)
+            widths = [max(MIN_COLUMN_WIDTH, (width or 0) // len(columns) - GAP)] * len(columns)
             break
         dropped.append(title)
         del columns[header.index(title)]
