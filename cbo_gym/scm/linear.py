@@ -51,8 +51,8 @@ class LinearNetwork:
         # Nodes that cause only the last node: every pass over the other nodes tries both signs of each.
         self._ends = [node for node in upper if not any(node in causes_of_node for causes_of_node in causes[:-1])]
         self._inner = [node for node in upper if node not in self._ends]
-        self._signs = 1 - 2 * _bits(len(self._inner))
-        self._sides = _bits(len(self._ends))
+        self._signs = 1 - 2 * _binary_patterns(len(self._inner))
+        self._end_choices = _binary_patterns(len(self._ends))
 
     def means(self, weights: np.ndarray, choices: np.ndarray) -> np.ndarray:
         """Return the expected values of all nodes for choices of vectors ``(n, N)``; weights as for :meth:`best`."""
@@ -74,25 +74,25 @@ class LinearNetwork:
         values = np.ones((len(rows), len(self.causes) + 1))
         options = np.zeros((len(rows), len(self.causes)), dtype=int)
         for sign, i in zip(self._signs.T, self._inner, strict=True):
-            middle, spread = self._mean_and_spread(i, values, weights, ellipsoids)
-            reached = sign[:, None] * middle + spread
-            options[:, i] = reached.argmax(axis=1)
-            values[:, i + 1] = sign * reached[rows, options[:, i]]
-        arguments = np.repeat(values[:, None, :], len(self._sides), axis=1)
+            mean, spread = self._mean_and_spread(i, values, weights, ellipsoids)
+            bounds = sign[:, None] * mean + spread
+            options[:, i] = bounds.argmax(axis=1)
+            values[:, i + 1] = sign * bounds[rows, options[:, i]]
+        arguments = np.repeat(values[:, None, :], len(self._end_choices), axis=1)
         sides = np.empty((2, len(rows), len(self._ends)), dtype=int)
         for end, i in enumerate(self._ends):
-            middle, spread = self._mean_and_spread(i, values, weights, ellipsoids)
-            highest, lowest = middle + spread, middle - spread
+            mean, spread = self._mean_and_spread(i, values, weights, ellipsoids)
+            highest, lowest = mean + spread, mean - spread
             sides[:, :, end] = highest.argmax(axis=1), lowest.argmin(axis=1)
             both = np.stack([highest.max(axis=1), lowest.min(axis=1)], axis=1)
-            arguments[:, :, i + 1] = both[:, self._sides[:, end]]
-        middle, spread = self._mean_and_spread(self._last, arguments, weights, ellipsoids)
-        reached = middle + spread
-        row, side, option = np.unravel_index(int(reached.argmax()), reached.shape)
+            arguments[:, :, i + 1] = both[:, self._end_choices[:, end]]
+        mean, spread = self._mean_and_spread(self._last, arguments, weights, ellipsoids)
+        bounds = mean + spread
+        row, side, option = np.unravel_index(int(bounds.argmax()), bounds.shape)
         chosen = options[row]
-        chosen[self._ends] = sides[self._sides[side], row, np.arange(len(self._ends))]
+        chosen[self._ends] = sides[self._end_choices[side], row, np.arange(len(self._ends))]
         chosen[self._last] = option
-        return Choice(chosen, float(reached[row, side, option]))
+        return Choice(chosen, float(bounds[row, side, option]))
 
     def _mean_and_spread(
         self, node: int, values: np.ndarray, weights: np.ndarray, ellipsoids: np.ndarray | None
@@ -100,14 +100,14 @@ class LinearNetwork:
         """Return a node's expected value under each option, ``(..., options)``, and the ellipsoid's half-width."""
         columns, options = self.causes[node], self.options[node]
         arguments = values[..., columns]
-        middle = arguments @ weights[node, :options, : len(columns)].T
+        mean = arguments @ weights[node, :options, : len(columns)].T
         if ellipsoids is None:
-            return middle, 0.0
+            return mean, 0.0
         matrices = ellipsoids[node, :options, : len(columns), : len(columns)]
         squares = [((arguments @ matrix) * arguments).sum(axis=-1) for matrix in matrices]
-        return middle, np.sqrt(np.stack(squares, axis=-1))
+        return mean, np.sqrt(np.stack(squares, axis=-1))
 
 
-def _bits(count: int) -> np.ndarray:
+def _binary_patterns(count: int) -> np.ndarray:
     """Return all patterns of 0 and 1, shape ``(2**count, count)``."""
     return np.arange(2**count)[:, None] >> np.arange(count) & 1
