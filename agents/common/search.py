@@ -30,8 +30,8 @@ RAW_SAMPLES = 1024
 PERTURBED = 128
 # Number of generations of points around the best so far.
 GENERATIONS = 4
+# Number of points that survive a generation, and of points around each of them.
 SURVIVORS = 32
-# Number of points around each survivor.
 CHILDREN = 16
 # Largest number of target sets, or sets of changed coordinates, that are optimised.
 SUPPORTS = 8
@@ -43,6 +43,7 @@ CHUNK = 1024
 SCOUTING = 10
 # Number of ascents that run to the end.
 FINALISTS = 3
+# Largest number of iterations of an ascent.
 MAX_ITERATIONS = 60
 # Relative gain of the acquisition function at which an ascent stops.
 RELATIVE_GAIN = 1e-6

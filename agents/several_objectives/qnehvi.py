@@ -1,7 +1,7 @@
 """qNEHVI: noisy expected hypervolume improvement of BoTorch (Daulton, Balandat & Bakshy 2021), on chosen target sets.
 
 A GP from the action to each objective. Every round plays the action with the greatest expected gain of hypervolume over
-the uncertain front of the actions played. ``qNEHVI`` sets all variables, as the rival of Bhatija et al. (2025) does;
+the uncertain front of the actions played. ``qNEHVI`` sets all variables, as the baseline of Bhatija et al. (2025) does;
 ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the diagram
 (:mod:`cbo_gym.scm.scopes.pareto_sets`).
 """
@@ -34,8 +34,9 @@ from cbo_gym.agents.several_objectives.base import (
 )
 from cbo_gym.task import Action, HardTask, Info, Observation
 
-# BoTorch would compile a kernel for this processor, and has no public switch for it.
+# Use the Python code, because BoTorch would compile a kernel for this processor, and has no public switch for it.
 logei._C, logei._load_attempted = None, True
+# Number of posterior samples with which random points are screened.
 SCREENING_SAMPLES = 8
 RAW_SAMPLES, RESTARTS = 256, 4
 

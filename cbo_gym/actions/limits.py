@@ -29,13 +29,13 @@ MAX_NUMBER = 1e100
 TOLERANCE = 1e-9
 # Distance by which a repaired point is inside, so that rounding errors do not break a limit.
 MARGIN = 1e-12
-# Smallest radius of the inscribed ball of a set that counts as having a volume, in units of the widths of the bounds.
+# Smallest radius of the largest ball inside a set with a volume, in units of the widths of the bounds.
 LEAST_RADIUS = 1e-6
 # Number of points to try on the line from a point to the centre if coordinates have levels.
 ROUNDED = 65
 # Number of steps of hit-and-run sampling, and further ones for each coordinate.
 STEPS, STEPS_PER_COORDINATE = 20, 10
-# Number of random sets of members that are tried.
+# Largest number of random sets of members that are drawn to find a feasible one.
 SETS_TRIED = 20
 FORMS = "'a + 2 * b <= 5', 'a <= b', 'a + b + c == 1' or 'at most 2 of a, b, c'"
 SIGNS = {"≤": "<=", "⩽": "<=", "≥": ">=", "⩾": ">="}

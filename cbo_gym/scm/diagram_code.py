@@ -40,7 +40,9 @@ HEAD = re.compile(
 ARROWS = {"→": "->", "⟶": "->", "←": "<-", "⟵": "<-", "↔": "<->", "⟷": "<->"}
 # DAGitty before version 3: a line for each node, a blank line, and lines of a node and its children.
 OLD_NODE = re.compile(r"(?P<name>\S.*?)\s+(?P<status>[EOAU]+|\d+)(?:\s+@\S+)?\s*")
+# A string that looks like the path of a file.
 PATH = re.compile(r"[^\n{}>]*(?:[/\\]|\.\w{1,8}$)[^\n{}>]*")
+# Beginning of code in another format -> its name, and what to give instead.
 FOREIGN = {
     r"<graphml\b": "GraphML, which is not read; networkx.parse_graphml reads it as a graph that you can give",
     r"\A\s*<(?!-)": "XML, which is not read",
@@ -50,6 +52,7 @@ FOREIGN = {
     r"\A[^>]*~": "formulas, which are not read",
 }
 EXAMPLES = "DAGitty code, dag { X -> Y }, or DOT code, digraph { X -> Y }"
+# Names that need no quotation marks.
 BARE = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
 # Keywords; a node with such a name is quoted.
 KEYWORDS = ("strict", "digraph", "graph", "subgraph", "node", "edge")

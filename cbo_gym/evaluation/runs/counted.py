@@ -18,7 +18,7 @@ BLIND = ", blind"
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
-    """Return one run for each environment, horizon, batch, agent and seed, sorted in this order.
+    """Return the run that counts for each environment, horizon, batch, agent and seed, sorted in this order.
 
     A verified run goes before an unverified one, then the newest revision, the newest version, a finished run, and the
     latest.
