@@ -105,8 +105,8 @@ def judge_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClai
 
 def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[JudgedClaim]:
     if by := exhibit.none_dominates:
-        judgement = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
-        yield JudgedClaim(f"No method dominates ({exhibit.name})", True, judgement)
+        dominance = none_dominates(exhibit.agents, exhibit.environments, by, paper.rules, runs)
+        yield JudgedClaim(f"No method dominates ({exhibit.name})", True, dominance)
     for entry in exhibit.claims:
         for claim in entry.claims(paper.rules):
             for judgement in judge(claim, runs):
