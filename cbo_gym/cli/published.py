@@ -71,7 +71,7 @@ def publish(
             folder, store, suite, submission=submission, track=lambda paths: progress.track(paths, description="runs")
         )
     say(
-        f"{published.path}: {published.added} runs added, {published.replaced} replaced by newer ones, "
+        f"Runs in {published.path}: {published.added} added, {published.replaced} replaced by newer ones, "
         f"{published.unchanged} as before; {published.bytes / 2**20:.2g} MiB",
         whole=True,
     )
@@ -279,4 +279,4 @@ def check_submission(
     say(f"{file} can enter, {outcome.standing}{note}.", whole=True)
     if into is not None:
         entered = enter(outcome, into)
-        say(f"{entered.path}: {entered.added} runs added, {entered.replaced} replaced.", whole=True)
+        say(f"Runs in {entered.path}: {entered.added} added, {entered.replaced} replaced.", whole=True)

@@ -37,7 +37,7 @@ def here(played, tmp_path, monkeypatch):
 
 def test_publish_says_what_it_did_and_other_commands_read_it(here):
     said = invoke("publish", "runs/mine")
-    assert "results/mine.parquet: 6 runs added, 0 replaced by newer ones, 0 as before;" in said
+    assert "results/mine.parquet: 6 added, 0 replaced by newer ones, 0 as before;" in said
     again = invoke("publish", "runs/mine", "--suite", "mine", "--store", "results")
     assert "6 runs of runs/mine are already in the store, or in a newer version." in again
     assert "6 are on environments that are not of the suite gpoo2022" in invoke(
@@ -59,7 +59,7 @@ def test_a_sweep_goes_on_where_a_store_ends(here):
     words += ["--skip-published", "results"]
     assert "0 finished, 0 failed, 0 skipped" in invoke(*words, "--seeds", "5")
     assert "1 finished, 0 failed, 0 skipped; 0 of them" in invoke(*words, "--seeds", "6")
-    assert "1 runs added, 0 replaced" in invoke("publish", "runs/more", "--suite", "mine")
+    assert "1 added, 0 replaced" in invoke("publish", "runs/more", "--suite", "mine")
     others = invoke(*words, "--seeds", "6", "--recommend", "end", "--dry-run")  # asked for at other times
     assert "Random CBO/Dropwave-v0, T=3 6 0 6" in others
     assert "no published results nowhere" in invoke(*words[:-1], "nowhere", "--seeds", "5", code=2)
