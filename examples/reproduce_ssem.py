@@ -33,7 +33,7 @@ from cbo_gym.agents import SSEMUCBJO
 from cbo_gym.agents.super_arms.separable_fit import SeparableSystem
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.metrics.aggregate import half_width
-from cbo_gym.evaluation.report.curves import log_limits, log_ticks, plain
+from cbo_gym.evaluation.report.curves import format_tick, log_limits, log_ticks
 from cbo_gym.evaluation.report.palette import looks
 from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
@@ -94,7 +94,7 @@ def draw_regrets(curves: Curves, methods: dict[str, str], title: str) -> Figure:
     low, high = log_limits([line.get_ydata()[len(line.get_ydata()) // 50 :] for line in axis.lines])
     axis.set_ylim(low, high)
     axis.yaxis.set_major_locator(FixedLocator(log_ticks(low, high)))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
     axis.yaxis.set_minor_locator(NullLocator())
     round_axis(axis)
     shared_legend(figure)

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cbo_gym import evaluate, leaderboard
-from cbo_gym._util.files import FORMULA
+from cbo_gym._util.files import FORMULA_STARTS
 from cbo_gym.cli import app
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.report.page import write_report
@@ -135,7 +135,7 @@ def is_safe_csv(content):
     for cell in (cell for row in rows for cell in row):
         assert not unprintable(cell + ("\n" if "\n" in cell else ""))
         assert "\n" not in cell
-        assert not cell.startswith(FORMULA) or re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?|-inf", cell), cell
+        assert not cell.startswith(FORMULA_STARTS) or re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?|-inf", cell), cell
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
