@@ -25,7 +25,7 @@ from cbo_gym.actions.policies import MAX_CHOICES, PolicyActions
 from cbo_gym.agent import Agent
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.errors import naming_the_extra
-from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation, StepInfo
+from cbo_gym.task import Action, Info, Mode, Observation, StepInfo
 
 #: Defaults for experiments of a few hundred rounds.
 SHORT_RUN: dict[str, dict[str, Any]] = {
@@ -108,8 +108,6 @@ class StableBaselines3(Agent):
     def setup(self, seed: int) -> None:
         self._stop()
         self._actions = PolicyActions(self.task.codec, self._count)
-        context_size = len(self.task.contexts) if isinstance(self.task, ContextualTask) else 1
-        self._env = _QueueEnv(context_size, self._actions.space)
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31
         self._randomness = _global_randomness()
@@ -122,6 +120,7 @@ class StableBaselines3(Agent):
         self._unsent = None
         with self._agent_randomness():
             if self._thread is None:
+                self._env = _QueueEnv(len(outcome.context), self._actions.space)
                 self._thread = self._start()
             self._env.outcomes.put(outcome)
             action_or_error = self._env.actions.get()
