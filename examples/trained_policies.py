@@ -37,7 +37,7 @@ def trained(env: str, folder: Path, share: float) -> Policy:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a hundredth of the training, one seed and ten rounds")
-    parser.add_argument("--out", type=Path, default=Path("trained_policies"), help="folder of policies and runs")
+    parser.add_argument("--out", type=Path, default=Path("runs/trained_policies"), help="folder of policies and runs")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     seeds = range(100, 101 if arguments.quick else 105)
