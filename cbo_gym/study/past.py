@@ -24,6 +24,16 @@ from cbo_gym.study.units import Units
 MAX_NAME = 200
 
 
+class RepeatedDataWarning(UserWarning):
+    """Imported rounds equal rounds that the study had already.
+
+    Attributes:
+        count: number of such rounds.
+    """
+
+    count = 0
+
+
 class PastRound(NamedTuple):
     """A past round: its label in messages, and its fields in the log."""
 
@@ -166,12 +176,13 @@ def warn_of_repeats(past: Sequence[PastRound], known: Iterable[Mapping[str, Any]
     repeated = (Counter(_content(fields) for _, fields in past) & counts).total()
     # A single round that equals another was probably done again.
     if repeated > 1:
-        warnings.warn(
+        warning = RepeatedDataWarning(
             f"{repeated} of {len(past)} rounds equal rounds that the study had already, and were added again; if they "
             "are the same rounds, add each of them once to another study, "
-            "other.add_data(study.data().unique(maintain_order=True)), because data cannot be taken back",
-            stacklevel=3,
+            "other.add_data(study.data().unique(maintain_order=True)), because data cannot be taken back"
         )
+        warning.count = repeated
+        warnings.warn(warning, stacklevel=3)
 
 
 def _content(fields: Mapping[str, Any]) -> str:

@@ -134,7 +134,9 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert said(visitor.send("import", {}, files={"file": ("past.csv", past)})) == ["2 rounds were added."]
     assert said(visitor.send("import", {"csv": past.partition("\n")[0] + "\n2,6,1,1,\n"})) == ["1 round was added."]
     earlier = {"campaign": "pilot 2025", "differs": "ph, biomass"}
-    assert said(visitor.send("import", {"csv": past, **earlier})) == ["2 rounds were added."]
+    imported, repeated = said(visitor.send("import", {"csv": past, **earlier}))
+    assert imported == "2 rounds were added."
+    assert repeated.startswith("2 of them equal rounds that the study had already")
     assert 'value="pilot 2025"' in visitor.send("import", {"csv": past, **earlier, "differs": "oxygen"}, 422)
     visitor.get("/studies/1")
     html = visitor.send("ask", {"count": "3"})

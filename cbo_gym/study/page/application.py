@@ -270,8 +270,10 @@ async def _study(
 def _notice(request: Request) -> dict[str, Any]:
     """Return the notice in the address about the last action: its name and whole numbers."""
     query = request.query_params
-    whole_numbers = {name: int(query[name]) for name in ("trial", "count") if NUMBER.fullmatch(query.get(name, ""))}
-    return {"done": query.get("done", ""), "trial": 0, "count": 1, **whole_numbers}
+    whole_numbers = {
+        name: int(query[name]) for name in ("trial", "count", "repeated") if NUMBER.fullmatch(query.get(name, ""))
+    }
+    return {"done": query.get("done", ""), "trial": 0, "count": 1, "repeated": 0, **whole_numbers}
 
 
 @routes.get("/studies/{index}/report")
@@ -353,10 +355,10 @@ async def import_data(request: Request, index: int, case: TheCase, form: Form) -
         table = _choose_input(content, pasted if pasted.strip() else "", "CSV")
         ignored, campaign = first_string(typed, "ignore").splitlines(), first_string(typed, "campaign") or None
         differs = names_in(first_string(typed, "differs"))
-        count = await case.call(thinker.add_data, table, ignored, campaign, differs)
+        count, repeated = await case.call(thinker.add_data, table, ignored, campaign, differs)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "import", error, typed))
-    return _redirect(index, "imported", count=count)
+    return _redirect(index, "imported", count=count, repeated=repeated)
 
 
 # One trial ---------------------------------------------------------------------------------------------------

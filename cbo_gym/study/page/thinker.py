@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
@@ -15,6 +16,7 @@ from cbo_gym._util.processes.worker import Limits, RaisedError, Worker
 from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study.files import read_arguments
+from cbo_gym.study.past import RepeatedDataWarning
 from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
 from cbo_gym.study.suggesting import AgentError
@@ -111,8 +113,12 @@ def report(study: bytes) -> list[str]:
     return [section for section in sections(_load(study)) if not section.startswith(shown_by_page)]
 
 
-def add_data(study: bytes, table: bytes, ignore: Collection[str], campaign: str | None, differs: Sequence[str]) -> int:
-    """Add the rounds of a table; return their number. Missing values are an error unless the agent accepts them.
+def add_data(
+    study: bytes, table: bytes, ignore: Collection[str], campaign: str | None, differs: Sequence[str]
+) -> tuple[int, int]:
+    """Add the rounds of a table; return their number, and that of rounds that the study had already.
+
+    Missing values are an error unless the agent accepts them.
 
     Args:
         study: pickled study.
@@ -121,7 +127,10 @@ def add_data(study: bytes, table: bytes, ignore: Collection[str], campaign: str 
         campaign: the earlier campaign of the rounds; None for this one.
         differs: variables whose mechanisms were others there.
     """
-    return _load(study).add_data(table, ignore=ignore, campaign=campaign, differs=differs)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        count = _load(study).add_data(table, ignore=ignore, campaign=campaign, differs=differs)
+    return count, sum(each.message.count for each in caught if isinstance(each.message, RepeatedDataWarning))
 
 
 def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
