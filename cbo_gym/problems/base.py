@@ -220,7 +220,7 @@ def _require_name(name: object) -> None:
     valid = isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable() and not set("<>") & set(name)
     if not valid:
         raise ArgumentError(
-            f"a problem's name must be one line of 1 to {MAX_NAME} printable characters, without < and >; "
+            f"the name must be one line of 1 to {MAX_NAME} printable characters, without < and >; "
             f"given {short_repr(name)}"
         )
 
