@@ -6,7 +6,7 @@ Each raises ArgumentError with the argument's name, the allowed values and the v
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,6 +36,18 @@ def is_finite_number(value: Any) -> bool:
     except OverflowError:
         # The whole number is too large for a float.
         return False
+
+
+def named_values(value: Any) -> Any:
+    """Return a mapping, or a row of pandas or of a database, as a dictionary; any other object as it is.
+
+    Values that pandas calls missing are left out.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not hasattr(value, "keys") or hasattr(value, "columns"):
+        return value
+    return dict(value.dropna() if hasattr(value, "dropna") else value)
 
 
 def number_in(string: str) -> float | None:

@@ -14,7 +14,7 @@ import cloudpickle
 import polars as pl
 from pydantic import ValidationError
 
-from cbo_gym._util.arguments import require_positive, require_truth_value, whole_number
+from cbo_gym._util.arguments import named_values, require_positive, require_truth_value, whole_number
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
 from cbo_gym.actions import Integer
@@ -211,7 +211,7 @@ class Study:
 
         Warns:
             UnusedDataWarning: if the agent learns nothing from some of the rounds.
-            UserWarning: if rounds equal others that the study had already, except in discrete mode.
+            RepeatedDataWarning: if rounds equal others that the study had already, except in discrete mode.
         """
         past = _read_past(self.units, rounds, do=do, ignore=ignore, campaign=campaign, differs=differs)
         with one_at_a_time():
@@ -253,7 +253,7 @@ class Study:
             DiagramWarning: after every fifth outcome, if the known rounds contradict the diagram.
         """
         size = 1 if count is None else whole_number("count", count, at_least=1)
-        self.units.context(context)
+        context = self.units.read_context(context)
         steering = self._read_steering(fixed, shared)
 
         def suggestion(state: State) -> Any:
@@ -265,7 +265,7 @@ class Study:
                 {"number": number, "action": self.units.flat(action), "why": why}
                 for number, (action, why) in enumerate(zip(actions, reasons, strict=True), start=first)
             ]
-            payload = {"trials": suggestions, "context": None if context is None else dict(context), **steering}
+            payload = {"trials": suggestions, "context": context, **steering}
             return [("asked", payload)]
 
         with one_at_a_time():
@@ -279,7 +279,8 @@ class Study:
 
     def _read_steering(self, fixed: Mapping[str, Any] | None, shared: Iterable[str]) -> dict[str, Any]:
         """Return both arguments of :meth:`ask` as the log stores them, without empty ones."""
-        if not isinstance(fixed, Mapping | None):
+        fixed = named_values(fixed)
+        if not isinstance(fixed, dict | None):
             raise ArgumentError(f"fixed must be a mapping from names to values; given {short_repr(fixed)}")
         names = [shared] if isinstance(shared, str) else list(shared)
         if fixed and self.interface.codec.intervals:
@@ -308,9 +309,8 @@ class Study:
         Raises:
             ArgumentError: if the action is not possible, or for a wrong context; nothing is stored then.
         """
-        self.units.context(context)
+        payload = {"context": self.units.read_context(context)}
         action = self.units.flat(self.units.action(do))
-        payload = {"context": None if context is None else dict(context)}
 
         def registration(state: State) -> Any:
             entries = state.trials.entries

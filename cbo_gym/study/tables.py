@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from cbo_gym._util.arguments import named_values
 from cbo_gym._util.files import csv_cell
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.precision import COUNTS
@@ -156,7 +157,7 @@ def _read_done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
     """Return the values that were set in each round, by ``do(X)`` column."""
     reader = _Reader("do", {form: name for name, bare in columns.set_to.items() for form in (name, bare)}, columns)
     rows = [cells for _, cells in reader.read(do)]
-    if _is_mapping(do) and not reader.has_columns(do):
+    if isinstance(single := named_values(do), dict) and not reader.has_columns(single):
         return rows * count
     if len(rows) != count:
         raise ArgumentError(f"do has {len(rows)} rows for {count} rows of data")
@@ -355,15 +356,14 @@ class _Reader:
             source = source.encode(errors="replace") if isinstance(source, str) else source
         if isinstance(source, bytes | bytearray | memoryview):
             return read_content(bytes(source), lambda cell: self.find(cell) is not None)
-        if _is_mapping(source):
-            source = dict(source)
+        source = named_values(source)
         if isinstance(source, dict) and self.has_columns(source):
             return _table_of_columns(list(source), list(source.values()))
         if (frame := _frame(source)) is not None:
             return _table_of_columns(*frame)
         try:
             rows = list(islice([source] if isinstance(source, dict) else source, MAX_ROWS + 1))
-            rows = [dict(row) if _is_mapping(row) else row for row in rows]
+            rows = list(map(named_values, rows))
         except TypeError as error:
             raise self._type_error(source) from error
         require_few(len(rows))
@@ -446,11 +446,6 @@ def _is_same_unit(unit: str | None, other: str) -> bool:
 
 
 # Cells -------------------------------------------------------------------------------------------------------
-
-
-def _is_mapping(value: Any) -> bool:
-    """Return whether an object is a mapping, or a row of pandas or of a database."""
-    return hasattr(value, "keys") and not hasattr(value, "columns")
 
 
 def _is_sequence(cell: Any) -> bool:

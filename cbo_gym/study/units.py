@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.error import InvalidAction
 from numpy.typing import ArrayLike
 
-from cbo_gym._util.arguments import is_finite_number, number_in
+from cbo_gym._util.arguments import is_finite_number, named_values, number_in
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym.actions import Categorical, Domains
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
@@ -66,9 +66,10 @@ class Units:
         Raises:
             ArgumentError: naming the part that cannot be done in this study.
         """
-        if not isinstance(done, Mapping):
+        done = named_values(done)
+        if not isinstance(done, dict):
             raise ArgumentError(f"an action must be a mapping from names to values; given {short_repr(done)}")
-        values = dict(done) if suggested is None else {**self.native_values(suggested), **done}
+        values = done if suggested is None else {**self.native_values(suggested), **done}
         # Arms have no domains.
         names = self.settable if self.codec.domains.names else list(values)
         for name in values:
@@ -167,13 +168,14 @@ class Units:
         """
         if isinstance(values, Sequence) and not isinstance(values, str):
             return self._mean_of(values, std)
-        is_mapping = isinstance(values, Mapping)
+        values, std = named_values(values), named_values(std)
+        is_mapping = isinstance(values, dict)
         pairs = {name: read_counts(name, value) for name, value in values.items()} if is_mapping else {}
         shares = {name: pair[0] / pair[1] for name, pair in pairs.items() if pair is not None}
         read = self.values({**values, **shares} if is_mapping else values)
         counts = {name: pair[1] for name, pair in pairs.items() if pair is not None and name in read}
         errors = {name: error_of_share(shares[name], count) for name, count in counts.items()}
-        if not isinstance(std, Mapping | None):
+        if not isinstance(std, dict | None):
             raise ArgumentError(f"std must be a mapping from variables to numbers; given {short_repr(std)}")
         for name, error in (std or {}).items():
             if name in self.description.ignored or error is None:
@@ -197,7 +199,7 @@ class Units:
         if not rows or std:
             reason = "repeats give the standard errors themselves" if std else "there are no rows"
             raise ArgumentError(f"give a mapping, or a list of mappings and no std: {reason}")
-        read = [self.values(row) for row in rows]
+        read = [self.values(named_values(row)) for row in rows]
         values, errors, counts = dict[str, Any](), dict[str, float](), dict[str, int]()
         for name in read[0]:
             repeats: list[Any] = [row[name] for row in read if row[name] is not None]
@@ -365,18 +367,22 @@ class Units:
         return {**values, **{name: self.categories[name].label(number) for name, number in numbers.items()}}
 
     def context(self, context: Mapping[str, float] | None) -> Observation:
-        """Return the context of a round as part of an observation.
+        """Return the context of a round as part of an observation; errors are those of :meth:`read_context`."""
+        numbers = self.read_context(context)
+        return {"context": np.array([numbers[name] for name in self.interface.context_names])} if numbers else {}
+
+    def read_context(self, context: Mapping[str, float] | None) -> dict[str, float] | None:
+        """Return the context of a round as the log stores it; None if the study has no contexts.
 
         Raises:
             ArgumentError: unless it has a number for each context of the study.
         """
-        names = list(self.interface.context_names)
+        context, names = named_values(context), list(self.interface.context_names)
         if context and not names:
             raise ArgumentError(f"the study has no contexts; given {short_repr(context)}; leave out context")
-        if not isinstance(context, Mapping | None) or set(context or {}) != set(names):
+        if not isinstance(context, dict | None) or set(context or {}) != set(names):
             raise ArgumentError(f"the context must give a number for each of {names}; given {short_repr(context)}")
-        numbers = [_number(f"the context {name}", (context or {})[name]) for name in names]
-        return {"context": np.array(numbers)} if names else {}
+        return {name: _number(f"the context {name}", (context or {})[name]) for name in names} or None
 
     def flat(self, action: Action) -> list[float]:
         """Return the action as numbers that the log can store."""

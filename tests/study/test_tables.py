@@ -338,6 +338,11 @@ def test_a_row_of_a_database_is_a_row(study):
         connection.row_factory = sqlite3.Row
         assert added(study, connection.execute("SELECT 1.5 AS feed, 6 AS ph, 0.25 AS titre")) == [ROW]
     assert added(study, FRAME.iloc[0]) == [ROW]
+    for values in (FRAME.iloc[0], [row for _, row in FRAME.iterrows()]):
+        study.tell(study.register(pd.Series({"ph": np.int64(6)})), values)
+        assert study.data().tail(1).select("do(ph)", *NAMES).rows() == [(6.0, *ROW)]
+    study.tell(study.ask(), pd.Series({"ph": np.nan, "titre": 1.0}), std=pd.Series({"titre": 0.1}), did=pd.Series())
+    assert study.data()["std(titre)"].to_list()[-1] == 0.1
 
 
 def test_what_was_set_may_have_columns_or_a_table_of_its_own_or_be_said_for_all(study):
@@ -477,5 +482,7 @@ def test_contexts_are_read_from_tables(tmp_path):
     }
     study = create_study("s", storage=tmp_path / "a.db", **about)
     assert study.add_data(b"age;dose;health\n62;1,5;0,5\n") == 1
+    for context in ({"age": np.int64(62)}, pd.Series({"age": 62})):
+        assert study.ask(context=context).context == {"age": 62.0}
     with pytest.raises(ArgumentError, match="line 3: the context age must be a finite number; given None"):
         study.add_data(b"age;dose;health\n62;1,5;0,5\n;1,5;0,5\n")
