@@ -85,7 +85,7 @@ def test_letters_of_all_languages_are_kept(tmp_path):
     assert again.to_frame()["reason"].to_list() == GOOD
     assert again.description.units == {"titre": name}
     assert studies_in(tmp_path / "f.db") == [name]
-    with pytest.raises(ArgumentError, match="^the name must be one line of .* printable characters.*given '<b>'"):
+    with pytest.raises(ArgumentError, match=r"^the name must be one line of .* printable characters.*given '<b>'"):
         create_study("<b>", storage=tmp_path / "f.db", agent="Random", **FERMENTER)
 
 
