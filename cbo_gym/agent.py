@@ -18,19 +18,19 @@ from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
 
-# Agents that error messages suggest for tasks with limits or with all kinds of values: by mode, and for other modes.
+# Agents that error messages suggest for tasks with limits or mixed domains: by mode, and for other modes.
 AGENTS_WITH_LIMITS = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
 AGENTS_WITH_LIMITS_BY_MODE = {
     Mode.SOFT: "Auto, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random",
     Mode.CONTEXTUAL: "Auto, GP-UCB, Optuna or Random",
 }
-# Agents that error messages suggest for several objectives, without and with limits or all kinds of values.
+# Agents that error messages suggest for several objectives, without and with limits or mixed domains.
 AGENTS_WITH_OBJECTIVES = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 AGENTS_WITH_OBJECTIVES_AND_LIMITS = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
 
 
 def agents_with_limits(task: Task) -> str:
-    """Return the agents that an error message suggests for a task with limits or with all kinds of values."""
+    """Return the agents that an error message suggests for a task with limits or mixed domains."""
     if task.objectives:
         return AGENTS_WITH_OBJECTIVES_AND_LIMITS
     return AGENTS_WITH_LIMITS_BY_MODE.get(task.mode, AGENTS_WITH_LIMITS)
@@ -82,7 +82,7 @@ class Agent(ABC):
     #: Whether values of a round may be missing; a missing value is NaN.
     takes_missing: bool = False
     #: Whether values may be categories, integers or steps, or numbers on a logarithmic scale.
-    takes_kinds: ClassVar[bool] = False
+    takes_mixed_domains: ClassVar[bool] = False
     #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
     #: Whether the agent models the mechanism of each node, and so can learn from an earlier campaign in which some
@@ -130,10 +130,10 @@ class Agent(ABC):
                 f"{type(self).__name__} does not keep limits, and {task.env_id} has "
                 f"{', '.join(map(repr, task.codec.limits.statements))}; choose {agents_with_limits(task)}"
             )
-        if not (self.takes_kinds or task.codec.domains.is_plain):
-            kinds = [f"{name}: {kind!r}" for name, kind in task.codec.domains.kinds.items()]
+        if not (self.takes_mixed_domains or task.codec.domains.is_plain):
+            domains = [f"{name}: {domain!r}" for name, domain in task.codec.domains.typed.items()]
             raise UnsupportedModeError(
-                f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(kinds)}; "
+                f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(domains)}; "
                 f"choose an agent that takes these: {agents_with_limits(task)}"
             )
         self.task = task

@@ -131,7 +131,7 @@ def import_hint(error: BaseException) -> str:
     return ""
 
 
-def nearby(given: object, known: Iterable[str], listed_by: str) -> str:
+def name_hint(given: object, known: Iterable[str], listed_by: str) -> str:
     """Suggest the names closest to an unknown name in a message, then list all names if they are few.
 
     Args:

@@ -30,12 +30,12 @@ from cbo_gym._util.files import replacing
 from cbo_gym.agent_registry.finding import create_agent
 from cbo_gym.agents import Random
 from cbo_gym.evaluation.metrics.aggregate import half_width
-from cbo_gym.evaluation.report.palette import looks
-from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.report.palette import line_styles
+from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round_axis, save, shared_legend
 
 GAMES = [f"{name}-{form}" for name in ("Dropwave", "Alpine2", "Rosenbrock", "Ackley") for form in ("Penny", "Perturb")]
 AGENTS = ("CBO-MW", "GP-MW", "MCBO", "GP-UCB", "Random")
-LOOKS = looks(AGENTS)
+STYLES = line_styles(AGENTS)
 JITTER = 0.2  # share of the adversary's moves that are random
 ADVERSARIES = {"informed": "the paper's, which knows the mixed strategy", "adaptive": "one that sees past play"}
 
@@ -130,7 +130,7 @@ def table_of(curves: Curves, adversary: str) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-@on_paper
+@publication_style
 def draw(curves: Curves, games: Sequence[str], agents: Sequence[str]) -> Figure:
     """A panel a game: mean average regret of every agent, and how sure it is."""
     columns = min(4, len(games))
@@ -138,7 +138,7 @@ def draw(curves: Curves, games: Sequence[str], agents: Sequence[str]) -> Figure:
     axes = figure.subplots(-(-len(games) // columns), columns, squeeze=False)
     for axis, game in zip(axes.flat, games, strict=True):
         for agent in agents:
-            mean_curve(axis, curves[game, agent], agent, LOOKS[agent])
+            mean_curve(axis, curves[game, agent], agent, STYLES[agent])
         axis.set_title(game)
         axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
         round_axis(axis)

@@ -22,11 +22,11 @@ from shared.progress import run_with_progress
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.play.sweep import plan
-from cbo_gym.evaluation.report.palette import looks
+from cbo_gym.evaluation.report.palette import line_styles
 from cbo_gym.evaluation.report.plots import (
     frequency_curves,
     mean_curve,
-    on_paper,
+    publication_style,
     round_axis,
     save,
     scale_to_lines,
@@ -95,7 +95,7 @@ def run_all(figures: Sequence[str], seeds: int, rounds: int | None, folder: Path
     return run_with_progress(planned, jobs)
 
 
-@on_paper
+@publication_style
 def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
     """A column a panel: above how often each scope had been chosen, below the average of mu* - y."""
     rows = 2 if any(panel.choices_of for panel in panels) else 1
@@ -114,7 +114,7 @@ def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
 
 
 def draw_regret(axis: Axes, panel: Panel, runs_of: Runs) -> None:
-    styles = looks(panel.lines)
+    styles = line_styles(panel.lines)
     for label, pair in panel.lines.items():
         if runs := runs_of(*pair):
             curves = np.stack([run.table["average_pseudo_regret"].to_numpy() for run in runs])

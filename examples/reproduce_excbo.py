@@ -20,8 +20,15 @@ from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.comparison.parameter_choice import read_chosen
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.play.sweep import plan
-from cbo_gym.evaluation.report.palette import looks
-from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, scale_to_lines, shared_legend
+from cbo_gym.evaluation.report.palette import line_styles
+from cbo_gym.evaluation.report.plots import (
+    mean_curve,
+    publication_style,
+    round_axis,
+    save,
+    scale_to_lines,
+    shared_legend,
+)
 
 WITHOUT_MCBO = ("GP-UCB", "EICF", "EXCBO")  # on Alpine2 the paper leaves MCBO out for its cost
 ALL = (*WITHOUT_MCBO, "MCBO")
@@ -106,14 +113,14 @@ def finished_runs(runs: list[Run], agent: str, task: str) -> list[Run]:
     return [run for run in runs if (run.agent, run.env, run.status) == (agent, task, "finished")]
 
 
-@on_paper
+@publication_style
 def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
     """The mean over seeds of every agent, and how sure it is; a panel a task."""
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(max(3.5, 2.4 * columns), 2.1 * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    styles = looks(agent for panel in panels for agent in panel.agents)
+    styles = line_styles(agent for panel in panels for agent in panel.agents)
     for axis, panel in zip(axes.flat, panels, strict=True):
         for agent in panel.agents:
             if played := finished_runs(runs, agent, panel.task):

@@ -29,8 +29,8 @@ from cbo_gym import make_task, sweep
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.evaluation import load_published, load_runs
 from cbo_gym.evaluation.metrics.aggregate import half_width
-from cbo_gym.evaluation.report.palette import looks
-from cbo_gym.evaluation.report.plots import on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.report.palette import line_styles
+from cbo_gym.evaluation.report.plots import publication_style, round_axis, save, shared_legend
 
 # Agent -> its name in the figures. GPTree and CellGP-UCB are also run with the confidence widths of their theory.
 METHODS = {
@@ -95,10 +95,10 @@ def table_of(curves: Curves, bandit: int, budget: int) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("mean")
 
 
-@on_paper
+@publication_style
 def draw_regrets(curves: dict[int, Curves]) -> Figure:
     """Fig. 4: reward functions, and the aggregated regrets of the paper's methods (means, one standard deviation)."""
-    styles = looks(f"{agent}(S={points})" for agent, points in IN_THE_PAPER)
+    styles = line_styles(f"{agent}(S={points})" for agent, points in IN_THE_PAPER)
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots(2, len(curves), squeeze=False, gridspec_kw={"height_ratios": [2, 3]})
     for (top, bottom), (bandit, own) in zip(axes.T, curves.items(), strict=True):
@@ -108,13 +108,15 @@ def draw_regrets(curves: dict[int, Curves]) -> Figure:
         top.plot(GRID[values.argmax()], values.max(), "o", color=FUNCTION, markersize=5)
         top.set(title=f"GPBandit{bandit}", xlabel="Action", ylabel="Reward", xlim=(0, 1))
         for agent, points in IN_THE_PAPER:
-            look = styles[f"{agent}(S={points})"]
+            style = styles[f"{agent}(S={points})"]
             regrets = own[agent, ENVS[bandit, points]]
             mean, spread = regrets.mean(axis=0), regrets.std(axis=0)
             rounds = np.arange(1, len(mean) + 1)
             name = f"{METHODS[agent]}, S={points}"
-            bottom.plot(rounds, mean, color=look.colour, linestyle=look.linestyle, label=name)
-            bottom.fill_between(rounds, (mean - spread).clip(min=0), mean + spread, color=look.colour, alpha=0.15, lw=0)
+            bottom.plot(rounds, mean, color=style.colour, linestyle=style.linestyle, label=name)
+            bottom.fill_between(
+                rounds, (mean - spread).clip(min=0), mean + spread, color=style.colour, alpha=0.15, lw=0
+            )
         bottom.set(ylabel="Aggregated regret", xlim=(1, len(rounds)))
         bottom.set_ylim(bottom=0)
         round_axis(bottom)
@@ -147,7 +149,7 @@ def play_gpoo(env_id: str, horizon: int) -> tuple[GPOO, TreeSnapshot]:
     )
 
 
-@on_paper
+@publication_style
 def draw_tree_after(env_id: str, horizon: int) -> Figure:
     """Fig. 1: the tree over the function, with the estimates of its leaves."""
     _, tree = play_gpoo(env_id, horizon)
@@ -160,7 +162,7 @@ def draw_tree_after(env_id: str, horizon: int) -> Figure:
     return figure
 
 
-@on_paper
+@publication_style
 def draw_two_trees(horizon: int) -> Figure:
     """Fig. 5: the trees on GPBandit3 with point and with average feedback, and the posteriors below."""
     figure = Figure(figsize=(7.0, 4.8), layout="constrained")

@@ -26,8 +26,15 @@ from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.comparison.parameter_choice import read_chosen
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.play.sweep import plan
-from cbo_gym.evaluation.report.palette import Look, looks
-from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, scale_to_lines, shared_legend
+from cbo_gym.evaluation.report.palette import LineStyle, line_styles
+from cbo_gym.evaluation.report.plots import (
+    mean_curve,
+    publication_style,
+    round_axis,
+    save,
+    scale_to_lines,
+    shared_legend,
+)
 
 TASKS = {
     "CBO/ToyGraph-v0": "ToyGraph",
@@ -46,7 +53,7 @@ METHODS = ("Random", "GP-UCB", "EIFN", "MCBO", "MCBO, default", "CBO")
 QUICK_METHODS = ("Random", "MCBO, default")
 TUNED = ("GP-UCB", "MCBO")
 UNTUNED = {"MCBO, default": "MCBO"}
-LOOKS = looks(["Random", "GP-UCB", "EIFN", "MCBO", "MCBO(tuned)", "CBO"])
+STYLES = line_styles(["Random", "GP-UCB", "EIFN", "MCBO", "MCBO(tuned)", "CBO"])
 DEFAULT_BETA = 0.5
 CHOSEN_BETA = Path(__file__).with_name("chosen_beta.yaml")
 
@@ -95,12 +102,12 @@ def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, 
     return run_with_progress(planned, jobs)
 
 
-def look_of(method: str) -> Look:
-    """Return the look of the agent of a method; MCBO is the agent without tuning."""
-    return LOOKS[UNTUNED.get(method, "MCBO(tuned)" if method == "MCBO" else method)]
+def style_of(method: str) -> LineStyle:
+    """Return the line style of the agent of a method; MCBO is the agent without tuning."""
+    return STYLES[UNTUNED.get(method, "MCBO(tuned)" if method == "MCBO" else method)]
 
 
-@on_paper
+@publication_style
 def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity) -> Figure:
     """A panel a task: the mean over seeds of every method, and how sure it is."""
     figure = Figure(figsize=(7.2, 6.4), layout="constrained")
@@ -108,7 +115,7 @@ def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity
     for axis, (task, title) in zip(axes.flat, TASKS.items(), strict=True):
         for method in methods:
             if played := [rewards(run, quantity) for run in finished_runs(runs, labels[method, task], task)]:
-                mean_curve(axis, np.stack(played), method, look_of(method))
+                mean_curve(axis, np.stack(played), method, style_of(method))
         scale_to_lines(axis)
         if task in LOGARITHMIC:
             axis.set_yscale("symlog", linthresh=1.0)

@@ -34,8 +34,8 @@ from cbo_gym.agents.super_arms.separable_fit import SeparableSystem
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.metrics.aggregate import half_width
 from cbo_gym.evaluation.report.curves import format_tick, log_limits, log_ticks
-from cbo_gym.evaluation.report.palette import looks
-from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, save, shared_legend
+from cbo_gym.evaluation.report.palette import line_styles
+from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round_axis, save, shared_legend
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.scm import Intervention
 
@@ -81,11 +81,11 @@ def play(folder: Path, env: str, agents: Sequence[str], instances: Sequence[int]
     return {agent: np.stack([by_env[e] for e in envs if e in by_env]) for agent, by_env in by_agent.items()}
 
 
-@on_paper
+@publication_style
 def draw_regrets(curves: Curves, methods: dict[str, str], title: str) -> Figure:
     figure = Figure(figsize=(7.0, 3.6), layout="constrained")
     axis = figure.subplots()
-    styles = looks(methods)
+    styles = line_styles(methods)
     for agent, name in methods.items():
         if agent in curves:
             mean_curve(axis, curves[agent], name, styles[agent], floor=0.01)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cbo_gym._util.arguments import require_word
-from cbo_gym.actions import Categorical, Integer, Kind, Range
+from cbo_gym.actions import Categorical, Integer, Range, TypedDomain
 from cbo_gym.agents.baselines.ask_tell import AskTell
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Observation
@@ -43,7 +43,7 @@ class Optuna(AskTell):
         MissingExtraError: if Optuna is not installed.
     """
 
-    takes_kinds = True
+    takes_mixed_domains = True
 
     def __init__(self, sampler: str = "TPE") -> None:
         self.sampler = require_word("sampler", sampler, SAMPLERS)
@@ -59,22 +59,22 @@ class Optuna(AskTell):
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
         domains = self.task.codec.domains
         # The values come last; a plain coordinate is any number in [0, 1].
-        kinds = [domains.kinds.get(name) for name in domains.names] if domains.kinds else []
-        self._kinds = [*[None] * (dim - len(kinds)), *kinds]
-        pairs = zip(coordinates(dim), self._kinds, strict=True)
-        self._box: dict[str, Any] = {name: self._distribution(kind) for name, kind in pairs}
+        typed = [domains.typed.get(name) for name in domains.names] if domains.typed else []
+        self._domains = [*[None] * (dim - len(typed)), *typed]
+        pairs = zip(coordinates(dim), self._domains, strict=True)
+        self._box: dict[str, Any] = {name: self._distribution(domain) for name, domain in pairs}
         # Trials without a reward yet, by point.
         self._trials: dict[bytes, Any] = {}
 
-    def _distribution(self, kind: Kind | None) -> Any:
-        """Return the distribution of a coordinate: in native units if it is of a kind, else in [0, 1]."""
+    def _distribution(self, domain: TypedDomain | None) -> Any:
+        """Return the distribution of a coordinate: in native units if its domain is typed, else in [0, 1]."""
         distributions = self._optuna.distributions
-        if isinstance(kind, Categorical):
-            return distributions.CategoricalDistribution(kind.categories)
-        if isinstance(kind, Integer):
-            return distributions.IntDistribution(int(kind.low), int(kind.high))
-        if isinstance(kind, Range):
-            return distributions.FloatDistribution(kind.low, kind.high, log=kind.scale == "log", step=kind.step)
+        if isinstance(domain, Categorical):
+            return distributions.CategoricalDistribution(domain.categories)
+        if isinstance(domain, Integer):
+            return distributions.IntDistribution(int(domain.low), int(domain.high))
+        if isinstance(domain, Range):
+            return distributions.FloatDistribution(domain.low, domain.high, log=domain.scale == "log", step=domain.step)
         return distributions.FloatDistribution(0.0, 1.0)
 
     def act_given_pending(
@@ -86,8 +86,8 @@ class Optuna(AskTell):
     def ask(self) -> np.ndarray:
         trial = self._study.ask(self._box)
         values = [trial.params[name] for name in self._box]
-        pairs = zip(self._kinds, values, strict=True)
-        point = np.array([value if kind is None else kind.to_unit(kind.number(value)) for kind, value in pairs])
+        pairs = zip(self._domains, values, strict=True)
+        point = np.array([value if domain is None else domain.to_unit(domain.number(value)) for domain, value in pairs])
         self._trials[point.tobytes()] = trial
         return point
 
@@ -97,8 +97,8 @@ class Optuna(AskTell):
         if trial is None:
             played = self.task.codec.to_point(self.task.codec.to_action(point))
             values = [
-                value if kind is None else kind.label(float(np.clip(kind.to_native(level), *kind)))
-                for kind, value, level in zip(self._kinds, point.tolist(), played.tolist(), strict=True)
+                value if domain is None else domain.label(float(np.clip(domain.to_native(level), *domain)))
+                for domain, value, level in zip(self._domains, point.tolist(), played.tolist(), strict=True)
             ]
             parameters = dict(zip(self._box, values, strict=True))
             past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)

@@ -19,7 +19,7 @@ class Random(Agent):
     modes = frozenset(Mode)
     several_objectives = True
     takes_missing = True
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
 
     def setup(self, seed: int) -> None:

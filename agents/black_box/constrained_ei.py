@@ -38,7 +38,7 @@ class ConstrainedEI(NodeImprovement):
         safe_play: the choice among certified actions; None without ``safety``.
     """
 
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
 
     def __init__(

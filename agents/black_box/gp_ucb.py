@@ -47,7 +47,7 @@ class GPUCB(ForecastsByNode, SearchAgent):
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.CONTEXTUAL, Mode.ADVERSARIAL})
     takes_missing = True
     takes_precision = True
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
 
     make_surrogate: ClassVar[MakeSurrogate] = GaussianProcess

@@ -63,7 +63,7 @@ class Auto(Agent):
 
     modes = frozenset(Mode)
     several_objectives = True
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
     chosen: Choice
     player: Agent

@@ -133,26 +133,26 @@ class ObservationalModel:
         return mean[:, 0], std[:, 0]
 
     def _adjust(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        kinds = self._task.codec.domains.kinds
+        typed = self._task.codec.domains.typed
         if target not in self._regressions:
             covariates = self._covariates(target)
             categories = {
-                index: len(kinds[name].categories)
+                index: len(typed[name].categories)
                 for index, name in enumerate(covariates)
-                if name in kinds and kinds[name].categories
+                if name in typed and typed[name].categories
             }
             self._regressions[target] = GaussianProcess(
                 self._task.reward,
                 len(covariates),
                 covariance=partial(mechanism_kernel, parents=len(covariates)),
-                rescale=[index for index in range(len(covariates)) if covariates[index] not in kinds],
+                rescale=[index for index in range(len(covariates)) if covariates[index] not in typed],
                 categories=categories,
                 device=self._device,
             )
             self._add_to_regression(target, self._observed)
         domains = Domains({name: domain for name, domain in self._task.manipulable.items() if name in target})
         pairs = zip(domains.names, domains.to_native(values.unbind(-1)), values.unbind(-1), strict=True)
-        natives = torch.stack([value if name in kinds else native for name, native, value in pairs], -1)
+        natives = torch.stack([value if name in typed else native for name, native, value in pairs], -1)
         adjusted = self._covariate_values(target, self._observed)[:, len(domains) :]
         count = len(adjusted)
         points = torch.cat([natives[:, None].expand(-1, count, -1), adjusted.expand(len(values), -1, -1)], -1)
@@ -169,10 +169,10 @@ class ObservationalModel:
         self._regressions[target].add(self._covariate_values(target, rows).cpu(), rewards.cpu())
 
     def _covariate_values(self, target: frozenset[str], rows: Tensor) -> Tensor:
-        """Return observed values of the covariates; variables of kinds in units of their domains."""
-        kinds = self._task.codec.domains.kinds
+        """Return observed values of the covariates; variables with a typed domain in its unit box."""
+        typed = self._task.codec.domains.typed
         columns = {name: rows[:, self._task.nodes.index(name)] for name in self._covariates(target)}
-        units = {name: kinds[name].to_unit(column) for name, column in columns.items() if name in kinds}
+        units = {name: typed[name].to_unit(column) for name, column in columns.items() if name in typed}
         return torch.stack(list((columns | units).values()), -1)
 
 

@@ -111,7 +111,7 @@ class CBO(Agent):
 
     modes = frozenset({Mode.HARD})
     takes_precision = True
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
     task: HardTask
     # Whether interventions change the causal priors of all sets.

@@ -36,7 +36,7 @@ class CBOU(CBO):
 
     posterior: ParentPosterior
 
-    takes_kinds = False
+    takes_mixed_domains = False
     learns_from_interventions = True
 
     def __init__(

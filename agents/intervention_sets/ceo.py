@@ -43,7 +43,7 @@ class CEO(CBO):
     takes_limits = False
     graphs: CandidateGraphs
 
-    takes_kinds = False
+    takes_mixed_domains = False
 
     def __init__(self, costs: GivenCosts | None = None, in_common: bool = True, device: str = "cpu") -> None:
         super().__init__(costs=costs, in_common=in_common, device=device)

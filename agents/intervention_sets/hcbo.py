@@ -43,7 +43,7 @@ class HCBO(CBO):
     """
 
     takes_limits = False
-    takes_kinds = False
+    takes_mixed_domains = False
     learns_from_interventions = True
 
     def __init__(self, weighing: int = 4, starts: int = 2, device: str = "cpu") -> None:

@@ -124,7 +124,7 @@ class MCBO(NetworkAgent):
     """
 
     takes_missing = True
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_partial = True
     learns_mechanisms = True
     takes_limits = True

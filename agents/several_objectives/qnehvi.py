@@ -57,7 +57,7 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
         ArgumentError: if an argument is out of range.
     """
 
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
     takes_precision = True
 

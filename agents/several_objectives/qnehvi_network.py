@@ -49,7 +49,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         ArgumentError: if an argument is out of range.
     """
 
-    takes_kinds = True
+    takes_mixed_domains = True
     takes_limits = True
     takes_partial = True
     takes_precision = True

@@ -15,7 +15,7 @@ from cbo_gym.actions.codec import (
     SuperArmCodec,
 )
 from cbo_gym.actions.costs import Costs
-from cbo_gym.actions.domains import Categorical, Domains, Integer, Interval, Kind, Range
+from cbo_gym.actions.domains import Categorical, Domains, Integer, Interval, Range, TypedDomain
 from cbo_gym.actions.limited_spaces import LimitedBox, LimitedDict
 from cbo_gym.actions.limits import Limits
 from cbo_gym.actions.spaces import CellBox, GridBox, Space, SparseBox, SuperArmSpace
@@ -34,7 +34,6 @@ __all__ = [
     "GridCodec",
     "Integer",
     "Interval",
-    "Kind",
     "LimitedBox",
     "LimitedDict",
     "Limits",
@@ -45,4 +44,5 @@ __all__ = [
     "SparseCodec",
     "SuperArmCodec",
     "SuperArmSpace",
+    "TypedDomain",
 ]

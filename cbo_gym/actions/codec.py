@@ -95,7 +95,7 @@ class Codec(ABC):
             suggested: the action that was suggested, if any.
 
         Raises:
-            ArgumentError: if no action sets these names, or a value is not of the kind of its coordinate.
+            ArgumentError: if no action sets these names, or a value is not in the domain of its coordinate.
         """
         pairs = zip(self.domains.names, null, strict=True)
         return np.array([self._to_unit(name, values[name]) if name in values else low for name, low in pairs])
@@ -144,7 +144,7 @@ class Codec(ABC):
     def labels(self) -> dict[str, tuple[str, ...]]:
         """Settings whose native values are labels: the choice, if it has a name, and categories."""
         choice = {self.choice_name: self.choices} if self.choice_name else {}
-        return choice | {name: kind.categories for name, kind in self.domains.kinds.items() if kind.categories}
+        return choice | {name: domain.categories for name, domain in self.domains.typed.items() if domain.categories}
 
     def to_whole(self, action: Action) -> Action:
         """Return the action that an agent recommends for the values of ``action``; usually ``action`` itself."""

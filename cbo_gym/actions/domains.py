@@ -1,4 +1,4 @@
-"""Domains of action coordinates: the kinds of their values, and conversion between [0, 1] and native units."""
+"""Domains of action coordinates: types of values, and conversion between [0, 1] and native units."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
         return (native - self.low) / self.span
 
 
-class Kind(tuple[float, float]):
+class TypedDomain(tuple[float, float]):
     """The native interval ``(low, high)`` of a coordinate whose values are not all numbers of a linear scale.
 
     Attributes:
@@ -83,7 +83,7 @@ class Kind(tuple[float, float]):
         """Return the native number of a value that a user gives, which may be outside the interval.
 
         Raises:
-            ArgumentError: if it is not of this kind; the message continues "the value of X".
+            ArgumentError: if it is not a value of the domain; the message continues "the value of X".
         """
         if not is_finite_number(value):
             raise ArgumentError(f"must be a finite number; given {short_repr(value)}")
@@ -112,7 +112,7 @@ class Kind(tuple[float, float]):
         return hash((type(self), *self, *vars(self).values()))
 
 
-class Range(Kind):
+class Range(TypedDomain):
     """Numbers from ``low`` to ``high``.
 
     Attributes:
@@ -255,7 +255,7 @@ class Range(Kind):
         return f"Range({self.low:g}, {self.high:g}{options})"
 
 
-class Integer(Kind):
+class Integer(TypedDomain):
     """Whole numbers from ``low`` to ``high``, both included.
 
     Raises:
@@ -294,7 +294,7 @@ class Integer(Kind):
         return f"Integer({self.low:.0f}, {self.high:.0f})"
 
 
-class Categorical(Kind):
+class Categorical(TypedDomain):
     """One of several categories without an order, such as media; the number of a category is its index.
 
     Attributes:
@@ -349,7 +349,7 @@ class Categorical(Kind):
 
 
 def read_domain(value: Any) -> Any:
-    """Return a :class:`Kind` from the form of files, see :meth:`Kind.to_mapping`; any other value as it is.
+    """Return a :class:`TypedDomain` from its form in files; return any other value unchanged.
 
     The forms are ``{low: 0.001, high: 1, scale: log, digits: 2}``, ``{low: 5.5, high: 7.5, step: 0.1}``,
     ``{type: integer, low: 1, high: 8}``, ``{categories: [A, B]}`` and ``[A, B]``.
@@ -365,7 +365,7 @@ def read_domain(value: Any) -> Any:
     word = fields.pop("type", "categorical" if "categories" in fields else "range")
     if not isinstance(word, str) or word not in FORMS:
         raise ArgumentError(f"the type must be one of {', '.join(FORMS)}; given {short_repr(word)}")
-    kind, known = FORMS[word]
+    domain_class, known = FORMS[word]
     if unknown := [name for name in fields if name not in known]:
         raise ArgumentError(
             f"a domain of type {word} has the keys {', '.join(known)}; given also {short_repr(unknown[0])}"
@@ -373,13 +373,13 @@ def read_domain(value: Any) -> Any:
         )
     if missing := [name for name in known if name not in (*fields, *OPTIONAL)]:
         raise ArgumentError(f"a domain of type {word} needs {' and '.join(missing)}")
-    return kind(**fields)
+    return domain_class(**fields)
 
 
 def validate_domain(value: Any, validate_pair: Callable[[Any], Any]) -> Any:
     """Return the domain of :func:`read_domain`, or a pair as ``validate_pair`` returns it, for pydantic."""
     domain = read_domain(value)
-    return domain if isinstance(domain, Kind) else validate_pair(domain)
+    return domain if isinstance(domain, TypedDomain) else validate_pair(domain)
 
 
 def _ends(name: str, low: object, high: object) -> tuple[float, float]:
@@ -398,7 +398,7 @@ def _snap(steps: Number) -> Number:
 # Arguments of a Range.
 OPTIONAL = ("step", "scale", "digits")
 # Type in files -> class, and its arguments.
-FORMS: dict[str, tuple[Callable[..., Kind], tuple[str, ...]]] = {
+FORMS: dict[str, tuple[Callable[..., TypedDomain], tuple[str, ...]]] = {
     "range": (Range, ("low", "high", *OPTIONAL)),
     "integer": (Integer, ("low", "high")),
     "categorical": (Categorical, ("categories",)),
@@ -425,13 +425,13 @@ class Domains:
     """Native domains of action coordinates, which are in [0, 1].
 
     Args:
-        intervals: name -> native ``(low, high)`` or :class:`Kind`, in the order of the coordinates; or a sequence of
-            these, whose coordinates are named ``a0``, ``a1``, ...
+        intervals: name -> native ``(low, high)`` or :class:`TypedDomain`, in the order of the coordinates; or a
+            sequence of these. The coordinates are then named ``a0``, ``a1``, ...
 
     Attributes:
         names: names of the coordinates.
         named: whether the caller gave the names.
-        intervals: native ``(low, high)`` of each coordinate, some of which may be a :class:`Kind`.
+        intervals: native ``(low, high)`` of each coordinate, some of which may be a :class:`TypedDomain`.
         scales: conversion of each coordinate.
         levels: number of equally spaced values in [0, 1] that each coordinate may have; None if it may have all.
         is_plain: whether all coordinates are numbers of a linear scale, perhaps with digits.
@@ -444,7 +444,7 @@ class Domains:
         numbered = tuple(f"a{i}" for i in range(len(self.intervals)))
         self.names: tuple[str, ...] = tuple(intervals) if isinstance(intervals, Mapping) else numbered
         self.scales = tuple(map(_scale, self.intervals))
-        self.levels = tuple(domain.levels if isinstance(domain, Kind) else None for domain in self.intervals)
+        self.levels = tuple(domain.levels if isinstance(domain, TypedDomain) else None for domain in self.intervals)
         self.is_plain = all(isinstance(scale, Scale) for scale in self.scales)
         low, high = np.asarray(self.intervals, dtype=float).reshape(-1, 2).T
         self._low, self._span = low, high - low
@@ -489,10 +489,10 @@ class Domains:
         return self.round(np.full(len(self), UNSET))
 
     @cached_property
-    def kinds(self) -> dict[str, Kind]:
+    def typed(self) -> dict[str, TypedDomain]:
         """Name -> domain, of the coordinates whose domain is more than a pair of numbers."""
         pairs = zip(self.names, self.intervals, strict=True)
-        return {name: domain for name, domain in pairs if isinstance(domain, Kind)}
+        return {name: domain for name, domain in pairs if isinstance(domain, TypedDomain)}
 
     @cached_property
     def category_counts(self) -> dict[int, int]:
@@ -503,22 +503,22 @@ class Domains:
     def categories(self, index: int) -> tuple[str, ...]:
         """Return the categories of a coordinate; empty for numbers."""
         domain = self.intervals[index]
-        return domain.categories if isinstance(domain, Kind) else ()
+        return domain.categories if isinstance(domain, TypedDomain) else ()
 
     def labels(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return native values by name as users write them, with the labels of categories."""
-        kinds = self.kinds
-        return {name: kinds[name].label(value) if name in kinds else value for name, value in values.items()}
+        typed = self.typed
+        return {name: typed[name].label(value) if name in typed else value for name, value in values.items()}
 
     def number(self, name: str, value: Any) -> Any:
         """Return the native number of a value that a user gives to a coordinate.
 
         Raises:
-            ArgumentError: "the value of X must be ...", if it is not of the coordinate's kind; numbers without a kind
-                are not checked.
+            ArgumentError: "the value of X must be ...", for a wrong value of a typed domain; other numbers are not
+                checked.
         """
         domain = self.intervals[self.names.index(name)]
-        if not isinstance(domain, Kind):
+        if not isinstance(domain, TypedDomain):
             return value
         try:
             return domain.number(value)
@@ -535,8 +535,8 @@ class Domains:
         return f"Domains({dict(zip(self.names, self.intervals, strict=True)) if self.named else self.intervals})"
 
 
-def _scale(domain: Interval) -> Scale | Kind:
-    if isinstance(domain, Kind) and not (isinstance(domain, Range) and domain.is_linear):
+def _scale(domain: Interval) -> Scale | TypedDomain:
+    if isinstance(domain, TypedDomain) and not (isinstance(domain, Range) and domain.is_linear):
         return domain
     low, high = domain
     return Scale(low, high - low)
@@ -544,7 +544,7 @@ def _scale(domain: Interval) -> Scale | Kind:
 
 def _plain(domain: Interval) -> Interval:
     """Return a domain; reduce a :class:`Range` that says no more than a pair to the pair."""
-    if isinstance(domain, Kind) and not (isinstance(domain, Range) and domain.is_plain):
+    if isinstance(domain, TypedDomain) and not (isinstance(domain, Range) and domain.is_plain):
         return domain
     low, high = domain
     return low, high

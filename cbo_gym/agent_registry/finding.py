@@ -23,8 +23,8 @@ from cbo_gym.errors import (
     did_you_mean,
     import_hint,
     message_of,
+    name_hint,
     naming_the_extra,
-    nearby,
     short_repr,
     shorten,
 )
@@ -177,7 +177,7 @@ def find_agent(name: str) -> Any:
         return _load(point.value, display_name(name))
     if not is_import_path(name):
         raise ArgumentError(
-            f"no agent is called {name!r}{nearby(name, known_agents(), AGENTS_LISTED_BY)}"
+            f"no agent is called {name!r}{name_hint(name, known_agents(), AGENTS_LISTED_BY)}"
             "; for an agent that is not installed, write 'package.module:Class'"
         )
     return _load(name, f"the agent {name!r}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cbo_gym.errors import ArgumentError, nearby, short_repr, shorten
+from cbo_gym.errors import ArgumentError, name_hint, short_repr, shorten
 
 # Wildcards in patterns of labels.
 WILDCARDS = {"*": "any text", "?": "one character"}
@@ -133,5 +133,5 @@ def expand(labels: Iterable[str], known: Sequence[str], listed_by: str) -> list[
         elif fitting := [name for name in known if fnmatchcase(name, label)]:
             expanded += fitting
         else:
-            raise ArgumentError(f"nothing fits {label!r}{nearby(label, known, listed_by)}")
+            raise ArgumentError(f"nothing fits {label!r}{name_hint(label, known, listed_by)}")
     return list(dict.fromkeys(expanded))

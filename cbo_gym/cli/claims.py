@@ -10,7 +10,7 @@ import typer
 
 from cbo_gym.cli.application import app
 from cbo_gym.cli.output import SEE_CSV, print_hidden, print_table, say
-from cbo_gym.errors import ArgumentError, nearby
+from cbo_gym.errors import ArgumentError, name_hint
 
 #: Columns that a narrow terminal hides, the first hidden first.
 EXPENDABLE = ("rounds", "by", "pairs")
@@ -39,7 +39,7 @@ def claims(
 
     A claim was written down with its regret, its number of pairs and its margin before its runs were made. It is
     confirmed or refuted if the interval of the differences says so, equivalent if the interval is within the margin,
-    and open otherwise. The paper's claims are judged on its own settings of the methods, claims of ours on the
+    and open otherwise. The paper's claims are judged on its own settings of the methods, our claims on the
     defaults.
 
     Example: [b]cbo-gym claims cocabo2023[/b]
@@ -52,16 +52,16 @@ def claims(
         print_table("", ["suite", "paper", "title"], [[p.suite, p.short, p.title] for p in known.values()])
         return
     if suite not in known:
-        raise ArgumentError(f"there are no claims of {suite!r}{nearby(suite, list(known), 'cbo-gym claims')}")
+        raise ArgumentError(f"there are no claims of {suite!r}{name_hint(suite, list(known), 'cbo-gym claims')}")
     paper = known[suite]
-    divisions = tables.judge_claims(paper, tables.paper_runs(paper, tables.published_parts(store)))
+    groups = tables.judge_claims(paper, tables.paper_runs(paper, tables.published_parts(store)))
     if as_csv:
-        sys.stdout.write(tables.claims_csv(divisions))
+        sys.stdout.write(tables.claims_csv(groups))
         return
     hidden: list[str] = []
-    for whose, judged in divisions.items():
+    for group, judged in groups.items():
         if judged:
             rows = [tables.cells(claim) for claim in judged]
-            hidden += print_table(f"{whose}: {tables.tally(judged)}", tables.HEADER, rows, droppable=EXPENDABLE)
+            hidden += print_table(f"{group}: {tables.tally(judged)}", tables.HEADER, rows, droppable=EXPENDABLE)
     print_hidden(hidden, SEE_CSV)
-    say(EXPLANATION if any(divisions.values()) else f"{paper.short} compares no methods on these environments.", "dim")
+    say(EXPLANATION if any(groups.values()) else f"{paper.short} compares no methods on these environments.", "dim")

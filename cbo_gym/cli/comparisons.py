@@ -171,9 +171,9 @@ def _document(board: Leaderboard) -> dict[str, object]:
     from cbo_gym.evaluation.comparison.provenance import incomplete_rows, provenance
 
     tables = board.frames
-    shown = (BoardTable.overall, BoardTable.per_env, BoardTable.improvement, BoardTable.choices)
+    names = (BoardTable.overall, BoardTable.per_env, BoardTable.improvement, BoardTable.choices)
     return {
-        **{name.value: tables[name].to_dicts() for name in shown},
+        **{name.value: tables[name].to_dicts() for name in names},
         "incomplete": [{"what": row, "why": reason} for row, reason in incomplete_rows(board)],
         "provenance": provenance(board),
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cbo_gym.actions import Kind
+from cbo_gym.actions import TypedDomain
 from cbo_gym.actions.sets import to_record, to_string
 from cbo_gym.cli.application import ENV_HELP, IMPORT_PATH_HELP, MODE_HELP, add_cwd, app
 from cbo_gym.cli.completion import env_ids, tags
@@ -189,8 +189,8 @@ def _describe_env(spec: Spec, oracle: Oracle, horizon: int | None) -> dict[str, 
 
 
 def _bounds(name: str, ends: tuple[float, float]) -> dict[str, Any]:
-    kind = {"kind": ends.in_words()} if isinstance(ends, Kind) else {}
-    return {"name": name, "low": float(ends[0]), "high": float(ends[1])} | kind
+    domain = {"kind": ends.in_words()} if isinstance(ends, TypedDomain) else {}
+    return {"name": name, "low": float(ends[0]), "high": float(ends[1])} | domain
 
 
 def _fields(document: dict[str, Any]) -> list[tuple[str, str]]:

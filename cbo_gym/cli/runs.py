@@ -97,7 +97,7 @@ def _print_run(result: Run) -> None:
     from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
     rounds = result.table.height
-    shown = sorted({1, rounds, *(max(1, round(rounds * tenth / 10)) for tenth in range(1, 10))})
+    numbers = sorted({1, rounds, *(max(1, round(rounds * tenth / 10)) for tenth in range(1, 10))})
     columns = {
         "reward": "reward",
         "expected_reward": "E[Y | action]",
@@ -106,7 +106,7 @@ def _print_run(result: Run) -> None:
         "simple_regret": "simple regret",
     }
     title = f"{result.agent} on {result.env}, seed {result.seed}; optimum {result.optimum:.6g}"
-    taken = [result.table.row(number - 1, named=True) for number in shown]
+    taken = [result.table.row(number - 1, named=True) for number in numbers]
     rows = [
         [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in taken
     ]

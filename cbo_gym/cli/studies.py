@@ -128,7 +128,7 @@ def create(
     from cbo_gym.study.database import Database
     from cbo_gym.study.files import read_arguments
 
-    shown = Database(database).shown
+    name_of_database = Database(database).address
     try:
         arguments = read_arguments(
             lambda: read_yaml_with_lines(description),
@@ -146,7 +146,7 @@ def create(
         say(f"Ignored, because the reward does not depend on them: {', '.join(study.description.ignored)}", whole=True)
     for campaign in study.campaigns:
         say(f"Earlier campaign {campaign}", whole=True)
-    say(f"Created {study.name} in {shown}; next: cbo-gym study ask {shown}", whole=True)
+    say(f"Created {study.name} in {name_of_database}; next: cbo-gym study ask {name_of_database}", whole=True)
 
 
 @studies.command("import")

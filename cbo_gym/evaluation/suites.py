@@ -16,7 +16,7 @@ from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.labels import ENVS_LISTED_BY, Spec, expand, matches
 from cbo_gym.envs.registry import RegistryError, entries, find_entry, is_custom
-from cbo_gym.errors import ArgumentError, did_you_mean, nearby
+from cbo_gym.errors import ArgumentError, did_you_mean, name_hint
 from cbo_gym.evaluation.seed_ranges import PUBLICATION, is_for_publication
 
 FILE_NAME = "suites.yaml"
@@ -74,7 +74,7 @@ class Suite(StrictModel):
         labels = self.labels()
         if unmatched := [pattern for pattern in patterns if not any(matches(label, [pattern]) for label in labels)]:
             listed_by = f"cbo-gym suites {self.name}"
-            raise SuiteError(f"the suite {self.name} has no {unmatched[0]}{nearby(unmatched[0], labels, listed_by)}")
+            raise SuiteError(f"the suite {self.name} has no {unmatched[0]}{name_hint(unmatched[0], labels, listed_by)}")
         return [label for label in labels if matches(label, patterns)]
 
     def rounds(self, label: str) -> int:
@@ -126,7 +126,7 @@ def load(name: str, path: Path | None = None) -> Suite:
     suites = _read_items(path)
     if name not in suites:
         listed_by = "cbo-gym suites" if path == suites_path() else str(path)
-        raise SuiteError(f"no suite is called {name!r}{nearby(name, suites, listed_by)}")
+        raise SuiteError(f"no suite is called {name!r}{name_hint(name, suites, listed_by)}")
     return _parse(path, name, suites[name])
 
 

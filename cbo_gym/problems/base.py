@@ -181,11 +181,11 @@ class Problem(ProblemStatement):
         scm: the system; its reward is maximised.
         description: one or two sentences for users.
         citation: paper and section.
-        action_domains: native ``(low, high)`` or :class:`~cbo_gym.actions.Kind` of each soft action coordinate.
+        action_domains: native ``(low, high)`` or :class:`~cbo_gym.actions.TypedDomain` of each soft action coordinate.
         action_names: name of each coordinate; empty for the names ``a0``, ``a1``, ...
         null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" if the number of
             interventions is limited; zeros by default.
-        manipulable: variable -> native ``(low, high)`` or :class:`~cbo_gym.actions.Kind` of its hard interventions.
+        manipulable: variable -> native ``(low, high)`` or ``TypedDomain`` of its hard interventions.
         targets: the sets of variables that a hard intervention may set, usually with the empty set, to only observe.
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
         optimal_do: variable -> native value or label, a hard intervention that maximises E[Y | do] over all targets;

@@ -69,17 +69,17 @@ class Database:
         self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)
         hidden = [name for name in url.query if any(secret in name.lower() for secret in SECRETS)]
         redacted = url.update_query_dict(dict.fromkeys(hidden, "..."))
-        self.shown = printable(str(storage)) if is_path else redacted.render_as_string(hide_password=True)
+        self.address = printable(str(storage)) if is_path else redacted.render_as_string(hide_password=True)
         try:
             self._engine = sql.create_engine(url, **_options(url))
         except ModuleNotFoundError as error:
             if error.name == "psycopg":
                 raise MissingExtraError("A study on PostgreSQL", "postgresql") from error
-            raise ArgumentError(f"{self.shown}: its driver {error.name} is not installed") from error
+            raise ArgumentError(f"{self.address}: its driver {error.name} is not installed") from error
         except (SQLAlchemyError, TypeError) as error:
-            raise ArgumentError(f"{self.shown}: this type of database is not supported") from error
+            raise ArgumentError(f"{self.address}: this type of database is not supported") from error
         if self._engine.dialect.is_async:
-            raise ArgumentError(f"{self.shown}: the driver must be synchronous, as postgresql+psycopg:// is")
+            raise ArgumentError(f"{self.address}: the driver must be synchronous, as postgresql+psycopg:// is")
         self.is_sqlite = self._engine.dialect.name == "sqlite"
         if self.is_sqlite and url.database in IN_MEMORY:
             raise ArgumentError("an in-memory database would lose the study at once; give the path of a file")
@@ -141,26 +141,26 @@ class Database:
 
     def damage_error(self, damage: str) -> OperationError:
         """Return the error for damaged content."""
-        return OperationError(f"{self.shown}: {damage}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
+        return OperationError(f"{self.address}: {damage}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
 
     def _translate(self, error: Exception) -> OperationError:
         cause = getattr(error, "orig", None) or error
         message = " ".join(str(cause).split())
         if self.is_missing() and not self._create:
             return OperationError(
-                f"{self.shown}: the file was moved or deleted; put it back, or load the study from its new path; "
+                f"{self.address}: the file was moved or deleted; put it back, or load the study from its new path; "
                 "nothing was changed by this call"
             )
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             return OperationError(
-                f"{self.shown}: the connection was lost ({message}); whether this call was written is not known: look "
+                f"{self.address}: the connection was lost ({message}); whether this call was written is unknown: look "
                 "at the trials, and repeat the call if it is missing there"
             )
         code = getattr(cause, "sqlite_errorcode", None)
         # The lower byte is the primary result code.
         advice = None if code is None else ADVICE.get(code & 0xFF)
         return OperationError(
-            f"{self.shown}: {message}; nothing was changed by this call{f'; {advice}' if advice else ''}"
+            f"{self.address}: {message}; nothing was changed by this call{f'; {advice}' if advice else ''}"
         )
 
 

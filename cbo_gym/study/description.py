@@ -12,7 +12,7 @@ from pydantic_core import PydanticKnownError
 
 from cbo_gym._util.arguments import is_whole_number, seed_number
 from cbo_gym._util.validation import StrictModel
-from cbo_gym.actions import Kind
+from cbo_gym.actions import TypedDomain
 from cbo_gym.actions.domains import validate_domain
 from cbo_gym.errors import CBOGymError
 from cbo_gym.modes import classes_of
@@ -54,11 +54,11 @@ def _read_domain(value: Any, validate_pair: Any) -> Any:
     return domain
 
 
-# The bounds of a settable variable or a parameter: a pair, or a Kind.
+# The bounds of a settable variable or a parameter: a pair, or a TypedDomain.
 Domain = Annotated[
     Bounds,
     WrapValidator(_read_domain),
-    PlainSerializer(lambda domain: domain.to_mapping() if isinstance(domain, Kind) else list(domain)),
+    PlainSerializer(lambda domain: domain.to_mapping() if isinstance(domain, TypedDomain) else list(domain)),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Direction = Literal["maximize", "minimize"]
@@ -82,8 +82,8 @@ Diagram = Annotated[
 
 def modes() -> dict[str, str]:
     """Return mode -> what a trial sets, in words, for the modes that a study may have."""
-    words = {mode.value: classes_of(mode).INTERFACE.trial_sets for mode in Mode}
-    return {mode: trial_sets for mode, trial_sets in words.items() if trial_sets}
+    words = {mode.value: classes_of(mode).INTERFACE.trial_description for mode in Mode}
+    return {mode: trial_description for mode, trial_description in words.items() if trial_description}
 
 
 def _require_mode(mode: str) -> str:

@@ -83,19 +83,19 @@ def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None =
 
 def _ranges(codec: Codec) -> set[str]:
     """Return the names whose ranges have digits."""
-    kinds = codec.domains.kinds.items()
-    return {name for name, kind in kinds if isinstance(kind, Range) and kind.digits is not None}
+    domains = codec.domains.typed.items()
+    return {name for name, domain in domains if isinstance(domain, Range) and domain.digits is not None}
 
 
 def _neighbours(codec: Codec, columns: list[int], point: np.ndarray) -> np.ndarray:
     """Return a point ``(q,)`` with its columns rounded down and up, ``n x q``, the nearest first."""
     either_side: list[list[float]] = []
     for column in columns:
-        kind: Any = codec.domains.intervals[column]
+        domain: Any = codec.domains.intervals[column]
         # Converting may leave the bounds.
-        native = min(max(float(kind.to_native(point[column])), kind.low), kind.high)
+        native = min(max(float(domain.to_native(point[column])), domain.low), domain.high)
         count = 2 if len(either_side) < MAX_TRIED else 1
-        either_side.append([min(max(float(kind.to_unit(near)), 0.0), 1.0) for near in kind.round(native)[:count]])
+        either_side.append([min(max(float(domain.to_unit(near)), 0.0), 1.0) for near in domain.round(native)[:count]])
     combined = list(product(*either_side))
     points = np.tile(point, (len(combined), 1))
     points[:, columns] = combined

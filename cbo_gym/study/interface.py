@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
-from cbo_gym.actions import Costs, Domains, Interval, Kind, Limits, Range
+from cbo_gym.actions import Costs, Domains, Interval, Limits, Range, TypedDomain
 from cbo_gym.actions.domains import ON_LEVEL
 from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.modes import classes_of, require_several_objectives
@@ -314,7 +314,7 @@ def _null_action(description: Description) -> list[float]:
 def _null_value(name: str, domain: Interval, null: Any) -> float:
     """Return the null value of a parameter as a number, such as the index of a category."""
     try:
-        return domain.number(null) if isinstance(domain, Kind) else float(null)
+        return domain.number(null) if isinstance(domain, TypedDomain) else float(null)
     except ValueError as error:
         raise ArgumentError(f"the null value of {name} {error}") from error
 

@@ -82,7 +82,7 @@ class Log:
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
         self._database = Database(storage, create=create)
-        self.storage, self.address = self._database.shown, self._database.storage
+        self.storage, self.address = self._database.address, self._database.storage
         self._ready = False
         if not create and self._database.is_missing():
             raise ArgumentError(f"there is no file {self.storage}; create_study creates one")

@@ -52,7 +52,7 @@ def read_past(
 ) -> list[PastRound]:
     """Read past rounds; arguments and errors are those of :meth:`cbo_gym.study.Study.add_data`."""
     description, interface = units.description, units.interface
-    categories = interface.codec.labels | {name: kind.categories for name, kind in units.categories.items()}
+    categories = interface.codec.labels | {name: domain.categories for name, domain in units.categories.items()}
     names = Columns(
         interface.nodes,
         units.settable,

@@ -537,9 +537,11 @@ class Study:
         if DIFFERS in rounds.columns:
             rounds = rounds.filter(pl.col(DIFFERS).is_null())
         rounds = rounds.drop(CAMPAIGN, DIFFERS, f"do({self.interface.codec.choice_name})", strict=False)
-        for name, kind in {**self.interface.codec.domains.kinds, **self.units.categories}.items():
+        for name, domain in {**self.interface.codec.domains.typed, **self.units.categories}.items():
             columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
-            rounds = rounds.with_columns(pl.col(columns).cast(pl.Enum(kind.categories)).to_physical().cast(pl.Float64))
+            rounds = rounds.with_columns(
+                pl.col(columns).cast(pl.Enum(domain.categories)).to_physical().cast(pl.Float64)
+            )
         inputs: dict[str, Sequence[str]] = {}
         for name, parameter in self.description.parameters.items():
             column, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
@@ -622,7 +624,7 @@ class Study:
         value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
         codec = self.interface.codec
         types: dict[str, Any] = {
-            name: pl.Int64 for name, kind in codec.domains.kinds.items() if isinstance(kind, Integer)
+            name: pl.Int64 for name, domain in codec.domains.typed.items() if isinstance(domain, Integer)
         }
         types |= dict.fromkeys(codec.labels, pl.String)
         columns = {f"do({name})": types.get(name, value) for name in self.settable}

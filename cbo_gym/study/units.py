@@ -37,7 +37,7 @@ class Units:
 
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
-        #: Settable variable that is a category, even if no target sets it -> its kind.
+        #: Settable variable that is a category, even if no target sets it -> its domain.
         self.categories = {
             name: domain
             for name, domain in description.settable.items()
@@ -340,8 +340,10 @@ class Units:
             past: the round as the log stores it.
             context: the context that is observed; None for that of the round.
         """
-        kinds, values, counts = self.categories, past["values"], past.get("counts")
-        numbers = {name: kinds[name].number(value) for name, value in values.items() if name in kinds and value}
+        categories, values, counts = self.categories, past["values"], past.get("counts")
+        numbers = {
+            name: categories[name].number(value) for name, value in values.items() if name in categories and value
+        }
         nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
         # Agents observe a single reward, the last node, as they maximise it; several objectives keep their values.
         if len(self.objectives) == 1 and not np.isnan(nodes[-1]):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from cbo_gym.actions import Categorical, Domains, Integer, Kind, Range
+from cbo_gym.actions import Categorical, Domains, Integer, Range, TypedDomain
 from cbo_gym.actions.domains import read_domain
 from cbo_gym.errors import ArgumentError
 
-KINDS = [
+TYPED = [
     Range(5.5, 7.5, step=0.1),
     Range(1e-3, 1, scale="log"),
     Integer(-2, 8),
@@ -20,28 +20,28 @@ KINDS = [
     Range(1e-3, 1, scale="log", digits=2),
     Range(-20, 50, digits=2),
 ]
-DOMAINS = Domains({"feed": (0.0, 5.0), "ph": KINDS[0], "dose": KINDS[1], "shots": KINDS[2], "medium": KINDS[3]})
+DOMAINS = Domains({"feed": (0.0, 5.0), "ph": TYPED[0], "dose": TYPED[1], "shots": TYPED[2], "medium": TYPED[3]})
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=repr)
-def test_a_kind_is_an_interval_and_keeps_its_values_in_every_form(kind: Kind) -> None:
-    low, high = kind
-    assert (low, high) == (kind.low, kind.high) == tuple(kind) != kind
-    assert kind == pickle.loads(pickle.dumps(kind)) == deepcopy(kind) == read_domain(kind.to_mapping())
-    assert hash(kind) == hash(deepcopy(kind))
-    points = np.linspace(0.0, 1.0, kind.levels or 11)
-    natives = kind.to_native(points)
+@pytest.mark.parametrize("domain", TYPED, ids=repr)
+def test_a_domain_is_an_interval_and_keeps_its_values_in_every_form(domain: TypedDomain) -> None:
+    low, high = domain
+    assert (low, high) == (domain.low, domain.high) == tuple(domain) != domain
+    assert domain == pickle.loads(pickle.dumps(domain)) == deepcopy(domain) == read_domain(domain.to_mapping())
+    assert hash(domain) == hash(deepcopy(domain))
+    points = np.linspace(0.0, 1.0, domain.levels or 11)
+    natives = domain.to_native(points)
     assert natives[[0, -1]].tolist() == pytest.approx([low, high])
-    np.testing.assert_allclose(kind.to_unit(natives), points, atol=1e-15)
-    assert [kind.to_native(point) for point in points.tolist()] == natives.tolist()
-    assert torch.equal(kind.to_native(torch.tensor(points)), torch.tensor(natives))
-    np.testing.assert_allclose(kind.to_unit(torch.tensor(natives)).numpy(), points, atol=1e-15)
+    np.testing.assert_allclose(domain.to_unit(natives), points, atol=1e-15)
+    assert [domain.to_native(point) for point in points.tolist()] == natives.tolist()
+    assert torch.equal(domain.to_native(torch.tensor(points)), torch.tensor(natives))
+    np.testing.assert_allclose(domain.to_unit(torch.tensor(natives)).numpy(), points, atol=1e-15)
     for native in natives.tolist():
-        assert kind.number(kind.label(native)) == pytest.approx(native, rel=1e-11)
+        assert domain.number(domain.label(native)) == pytest.approx(native, rel=1e-11)
 
 
 def test_levels_are_exact_numbers() -> None:
-    ph, _, shots, medium, *_ = KINDS
+    ph, _, shots, medium, *_ = TYPED
     assert [ph.label(ph.to_native(k / 20)) for k in range(21)] == [float(Fraction(55 + k, 10)) for k in range(21)]
     assert [shots.to_native(k / 10) for k in range(11)] == list(range(-2, 9))
     assert [medium.label(medium.to_native(k / 2)) for k in range(3)] == ["A", "B", "C"]
@@ -84,9 +84,9 @@ def test_domains_round_points_and_plain_ones_do_nothing() -> None:
         (lambda: read_domain({"type": "int", "low": 1, "high": 2}), "one of range, integer, categorical; given 'int'"),
         (lambda: read_domain({"low": 1, "hihg": 2}), r"low, high, step, scale, digits; given also 'hihg'.*high"),
         (lambda: read_domain({"type": "integer", "low": 1}), "a domain of type integer needs high"),
-        (lambda: KINDS[2].number(2.5), "must be a whole number; given 2.5"),
-        (lambda: KINDS[3].number("D"), "must be one of 'A', 'B', 'C'; given 'D'"),
-        (lambda: KINDS[1].number(0.0), "because its scale is logarithmic; given 0"),
+        (lambda: TYPED[2].number(2.5), "must be a whole number; given 2.5"),
+        (lambda: TYPED[3].number("D"), "must be one of 'A', 'B', 'C'; given 'D'"),
+        (lambda: TYPED[1].number(0.0), "because its scale is logarithmic; given 0"),
     ],
 )
 def test_a_wrong_kind_or_value_says_what_is_allowed(make, message) -> None:
@@ -96,14 +96,14 @@ def test_a_wrong_kind_or_value_says_what_is_allowed(make, message) -> None:
 
 @pytest.mark.parametrize(("low", "high", "scale"), [(1e-3, 1, "log"), (1e-8, 1e6, "log"), (-1e6, 1e6, "linear")])
 def test_numbers_with_digits_are_exact_after_conversion(low, high, scale) -> None:
-    kind = Range(low, high, scale=scale, digits=2)
-    domains = Domains({"dose": kind})
+    domain = Range(low, high, scale=scale, digits=2)
+    domains = Domains({"dose": domain})
     for unit in np.random.default_rng(100).random(500).tolist():
-        native = kind.to_native(unit)
-        nearest, *other = kind.round(native)
+        native = domain.to_native(unit)
+        nearest, *other = domain.round(native)
         assert nearest == float(f"{native:.1e}")
         for number in (nearest, *other):
             assert low <= number <= high
-            assert domains.labels({"dose": kind.to_native(kind.to_unit(number))}) == {"dose": number}
+            assert domains.labels({"dose": domain.to_native(domain.to_unit(number))}) == {"dose": number}
     # Other numbers keep their digits.
-    assert kind.label(kind.to_native(kind.to_unit(0.12345))) == pytest.approx(0.12345, rel=1e-8)
+    assert domain.label(domain.to_native(domain.to_unit(0.12345))) == pytest.approx(0.12345, rel=1e-8)

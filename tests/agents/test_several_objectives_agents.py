@@ -40,7 +40,7 @@ def test_tasks_of_the_other_kind_are_refused() -> None:
 def test_the_agents_that_errors_name_are_those_that_take_it() -> None:
     played = {name for name in zoo() if find_agent(name).several_objectives}
     assert set(re.findall(r"[\w-]+", AGENTS_WITH_OBJECTIVES.replace(" or ", " "))) == played
-    limited = {name for name in played if find_agent(name).takes_limits and find_agent(name).takes_kinds}
+    limited = {name for name in played if find_agent(name).takes_limits and find_agent(name).takes_mixed_domains}
     assert set(re.findall(r"[\w-]+", AGENTS_WITH_OBJECTIVES_AND_LIMITS.replace(" or ", " "))) == limited
 
 

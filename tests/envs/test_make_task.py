@@ -12,7 +12,7 @@ import pytest
 
 import cbo_gym
 from cbo_gym import make_task
-from cbo_gym.actions import Kind
+from cbo_gym.actions import TypedDomain
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.envs.registry import InitialData, find_entry
 from cbo_gym.problems import build_problem
@@ -142,10 +142,10 @@ def test_hard_initial_data_are_observations_and_some_of_each_other_target(env_id
     for target in task.targets:
         assert played.count(target) == (each if target else observed)
     for action, observation, _ in task.initial_data:
-        for value, (name, kind) in zip(action["values"], task.manipulable.items(), strict=True):
+        for value, (name, domain) in zip(action["values"], task.manipulable.items(), strict=True):
             if name in task.targets[action["target"]]:
-                low, high = kind
-                native = kind.to_native(value) if isinstance(kind, Kind) else low + (high - low) * value
+                low, high = domain
+                native = domain.to_native(value) if isinstance(domain, TypedDomain) else low + (high - low) * value
                 assert observation["nodes"][task.nodes.index(name)] == pytest.approx(native, rel=1e-12)
 
 

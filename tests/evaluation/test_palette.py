@@ -1,4 +1,4 @@
-"""Labels and looks of agents are distinct in every figure and format."""
+"""Labels and line styles of agents are distinct in every figure and format."""
 
 from itertools import combinations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, looks, shorten
+from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, line_styles, shorten
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
 DEFICIENCIES = {
@@ -36,11 +36,11 @@ def test_colours_are_distinct_with_any_colour_vision(matrix):
 
 
 def test_the_look_of_an_agent_does_not_depend_on_others():
-    all_looks = looks([*zoo(), "Mine", "GP-UCB(beta=2)"])
-    assert len(set(all_looks.values())) == len(zoo()) + 2
+    all_styles = line_styles([*zoo(), "Mine", "GP-UCB(beta=2)"])
+    assert len(set(all_styles.values())) == len(zoo()) + 2
     for name in zoo():
-        assert looks([name, "Mine"])[name] == all_looks[name]
-    variant, agent = all_looks["GP-UCB(beta=2)"], all_looks["GP-UCB"]
+        assert line_styles([name, "Mine"])[name] == all_styles[name]
+    variant, agent = all_styles["GP-UCB(beta=2)"], all_styles["GP-UCB"]
     assert variant.colour == agent.colour
     assert variant.dash != agent.dash
     assert variant.marker != agent.marker
@@ -48,10 +48,10 @@ def test_the_look_of_an_agent_does_not_depend_on_others():
 
 def test_other_agents_take_the_colours_that_are_left():
     own = [f"my_package.module:Agent{number}" for number in range(len(COLOURS) + 1)]
-    found = looks(own)
-    assert [found[name].colour for name in own] == [*COLOURS, COLOURS[0]]
-    assert len(set(found.values())) == len(own)
-    assert looks(["CBO", "Mine"])["Mine"].colour != looks(["CBO"])["CBO"].colour
+    styles = line_styles(own)
+    assert [styles[name].colour for name in own] == [*COLOURS, COLOURS[0]]
+    assert len(set(styles.values())) == len(own)
+    assert line_styles(["CBO", "Mine"])["Mine"].colour != line_styles(["CBO"])["CBO"].colour
 
 
 def test_labels_are_shown_literally_and_long_ones_shortened_and_stay_different():

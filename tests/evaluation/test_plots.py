@@ -16,7 +16,7 @@ from cbo_gym.evaluation.report.curves import (
     log_limits,
     log_ticks,
 )
-from cbo_gym.evaluation.report.palette import look_at, looks
+from cbo_gym.evaluation.report.palette import line_style, line_styles
 from tests.support.runs import choosing_run, made_up_run
 
 
@@ -59,9 +59,9 @@ def test_regrets_show_every_agent_in_its_look_with_the_legend_outside():
         "Random (2 seeds)",
         r"\$x_y\$ (2 seeds)",
     }
-    styles = looks(["GPOO", "Random", "$x_y$"])
+    styles = line_styles(["GPOO", "Random", "$x_y$"])
     for axis in figure.axes:
-        assert {line.get_color() for line in axis.lines} == {look.colour for look in styles.values()}
+        assert {line.get_color() for line in axis.lines} == {style.colour for style in styles.values()}
         assert len(axis.collections) == 3  # the single runs
         assert legend.get_window_extent().y0 >= axis.get_window_extent().y1
         assert axis.get_xlabel()
@@ -71,8 +71,8 @@ def test_regrets_show_every_agent_in_its_look_with_the_legend_outside():
 def test_panels_are_scaled_to_their_late_means():
     panel, level, empty = Figure().subplots(1, 3)
     rounds = np.array([-50.0, *range(19)])  # the first tenth is left out
-    plots.mean_curve(panel, np.stack([rounds - 100.0, rounds + 100.0]), "A", look_at(0))
-    plots.mean_curve(level, np.array([[0.0, *[1.0] * 19]]), "A", look_at(0))
+    plots.mean_curve(panel, np.stack([rounds - 100.0, rounds + 100.0]), "A", line_style(0))
+    plots.mean_curve(level, np.array([[0.0, *[1.0] * 19]]), "A", line_style(0))
     for axis in (panel, level, empty):
         plots.scale_to_lines(axis)
     assert panel.get_ylim() == pytest.approx((1.0 - 1.7, 18.0 + 1.7))
@@ -100,7 +100,7 @@ def test_the_figure_of_choices_has_a_panel_an_agent_and_one_look_a_choice():
     runs = [choosing_run("A", 0, [0, 1, 1]), choosing_run("B", 0, [1, 1, 2])]
     first, second, *_ = plots.draw_choices("CBO/CoCaFig1-v0", choice_figure(runs, "AB")).axes
     np.testing.assert_allclose(first.lines[0].get_ydata(), [0, 1 / 2, 2 / 3])
-    assert first.lines[0].get_color() == second.lines[0].get_color() == look_at(0).colour
+    assert first.lines[0].get_color() == second.lines[0].get_color() == line_style(0).colour
 
 
 def test_rare_choices_are_added_up():

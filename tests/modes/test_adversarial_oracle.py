@@ -63,7 +63,7 @@ def test_the_recorded_optimum_is_the_best_of_all_actions_against_one_move() -> N
 def test_noise_is_averaged_out() -> None:
     """Y = x z + U^2 with U standard normal: E[Y | x, z] = x z + 1."""
     variables = [
-        Variable("luck", own_noise, noise=Uniform(0.0, 1.0), observed=False),
+        Variable("randomness", own_noise, noise=Uniform(0.0, 1.0), observed=False),
         Variable("Y", lambda x, z, u: x * z + u * u, (), (0, 1), noise=Normal(0.0, 1.0)),
     ]
     scm = StructuralCausalModel(variables, "Y")

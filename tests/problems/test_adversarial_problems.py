@@ -109,8 +109,8 @@ def test_rounds_are_those_of_the_equations(
 
 
 def game(adversary: Adversary, noise: object = None, observed: bool = False) -> Problem:
-    luck = Variable("luck", own_noise, noise=noise or Uniform(0.0, 1.0), observed=observed)
-    scm = StructuralCausalModel([luck, Variable("Y", lambda x, z, u: 0.5 * (x + z) + u, (), (0, 1))], "Y")
+    randomness = Variable("randomness", own_noise, noise=noise or Uniform(0.0, 1.0), observed=observed)
+    scm = StructuralCausalModel([randomness, Variable("Y", lambda x, z, u: 0.5 * (x + z) + u, (), (0, 1))], "Y")
     return Problem("Sum", scm, "A sum.", "None.", action_domains=[(0.0, 1.0)] * 2, modes=[adversary])
 
 
@@ -128,9 +128,9 @@ def test_a_custom_game() -> None:
         (Adversary(2), {}, "may have all but one; given 2"),
         (Adversary(1, levels=1), {}, "levels must be at least 2; given 1"),
         (Adversary(1, levels=2**11), {}, "make 4194304 pairs of an action and a move"),
-        (Adversary(1, luck="Y"), {}, "'Y' must be a latent variable"),
-        (Adversary(1), {"noise": Normal(0.0, 1.0)}, "'luck' must be a latent variable"),
-        (Adversary(1), {"observed": True}, "'luck' must be a latent variable"),
+        (Adversary(1, randomness="Y"), {}, "'Y' must be a latent variable"),
+        (Adversary(1), {"noise": Normal(0.0, 1.0)}, "'randomness' must be a latent variable"),
+        (Adversary(1), {"observed": True}, "'randomness' must be a latent variable"),
     ],
 )
 def test_what_cannot_be_played_is_refused(adversary: Adversary, keywords: dict[str, object], message: str) -> None:

@@ -247,7 +247,7 @@ def test_a_server_that_falls_and_gets_up_again(url, server):
 def test_a_connection_that_is_lost_while_writing(url):
     study = fermenter(url, agent="Random")
     database = Database(url)
-    message = r"the connection was lost .* whether this call was written is not known"
+    message = r"the connection was lost .* whether this call was written is unknown"
     with pytest.raises(OperationError, match=message), database.transaction(writes=True) as connection:
         connection.execute(sql.text("SELECT pg_terminate_backend(pg_backend_pid())"))
     assert study.ask().number == 1

@@ -19,7 +19,7 @@ class Centre(Agent):
     """
 
     modes = frozenset(Mode)
-    takes_kinds = True
+    takes_mixed_domains = True
 
     def act(self, observation):
         if self.task.mode in (Mode.HARD, Mode.DYNAMIC):

@@ -191,7 +191,7 @@ def test_claims_are_judged_and_open_ones_named():
     assert found["PSAGraph-v0", "MCBO", "CBO"][0] == "not run"
     top = page.partition("## Claims")[0]
     assert "The paper's claims: 1 <span" in top
-    assert "Claims of ours: 2 <span" in top
+    assert "Our claims: 2 <span" in top
     few_runs = [run for run in runs if run.seed < FIRST + 4]
     few = paper_page.paper_pages(short, {"mcbo2023": few_runs}, Links())[paper.page]
     assert re.search(r'"verdict open">open</span> \| ToyGraph-v0 \| .* \| 4 of 20 \|', few)

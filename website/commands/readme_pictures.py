@@ -24,8 +24,8 @@ from cbo_gym.agent_registry.finding import create_agent
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.report.page import write_report
-from cbo_gym.evaluation.report.palette import looks
-from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, shared_legend
+from cbo_gym.evaluation.report.palette import line_styles
+from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round_axis, shared_legend
 from website.commands import showcase
 from website.common.paths import DOCS
 from website.papers.figures import curve_of
@@ -39,7 +39,7 @@ REPORTED = "cbomw2024"
 REPORT_SIZE = (1100, 800)
 
 
-@on_paper
+@publication_style
 def learning(path: Path) -> None:
     """Draw the rendered rounds of one agent, above the rewards so far."""
     env = gym.make(SYSTEM, render_mode="rgb_array")
@@ -69,18 +69,18 @@ def _frame(drawn: np.ndarray, rewards: list[float], optimum: float) -> Image.Ima
     below = figure.add_axes((0.07, 0.42 / whole, 0.9, 0.95 / whole))
     below.axhline(optimum, color="#999999", linewidth=1, linestyle="--")
     below.text(ROUNDS + 0.3, optimum, "optimum", ha="right", va="bottom", fontsize=8, color="#555555")
-    below.plot(range(1, len(rewards) + 1), rewards, marker="o", color=looks([LEARNER])[LEARNER].colour)
+    below.plot(range(1, len(rewards) + 1), rewards, marker="o", color=line_styles([LEARNER])[LEARNER].colour)
     below.set(xlim=(0.5, ROUNDS + 0.5), ylim=(-1.0 * optimum, 1.3 * optimum), xlabel="Round", ylabel="Reward")
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 
 
-@on_paper
+@publication_style
 def curves(path: Path) -> None:
     """Draw the average regret over the rounds so far, a panel for each task of the README's table."""
     runs = [run for run in load_published(suite=showcase.SUITE) if run.status == "finished"]
-    styles = looks(showcase.AGENTS)
+    styles = line_styles(showcase.AGENTS)
     columns = 4
     figure = Figure(figsize=(9.6, 1.9 * -(-len(showcase.MODES) // columns)), layout="constrained")
     for index, (mode, example) in enumerate(showcase.MODES.items()):
@@ -99,7 +99,7 @@ def curves(path: Path) -> None:
     _save(figure, path)
 
 
-@on_paper
+@publication_style
 def paper(path: Path) -> None:
     """Draw printed numbers with their standard deviations next to our means with 95 % intervals."""
     (about,) = (paper for paper in papers() if paper.suite == PAPER)
@@ -109,7 +109,7 @@ def paper(path: Path) -> None:
     axes = figure.subplots(1, len(exhibits))
     for axis, exhibit in zip(axes, exhibits, strict=True):
         (env,) = exhibit.environments
-        styles = looks(exhibit.published_numbers)
+        styles = line_styles(exhibit.published_numbers)
         for agent in exhibit.published_numbers:
             printed = np.array(
                 [[float(number) for number in cell.split("±")] for cell in exhibit.published_numbers[agent]]

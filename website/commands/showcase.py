@@ -94,8 +94,8 @@ def scores_table(board: Leaderboard) -> str:
         if not played:
             continue
         best = max(row["score"] for row in played.values())
-        shown = [_score(played.get(agent), best) for agent in AGENTS]
-        rows.append((mode, example.env.removeprefix("CBO/"), str(example.rounds), *shown))
+        scores = [_score(played.get(agent), best) for agent in AGENTS]
+        rows.append((mode, example.env.removeprefix("CBO/"), str(example.rounds), *scores))
     return table(["mode", "task", "rounds", *AGENTS], rows, left=2) + "\n"
 
 

@@ -48,9 +48,9 @@ class Links:
     pages: Collection[str] = ()
     root: str = ""
 
-    def to(self, page: str, shown: str) -> str:
-        """Return a link to a page of the site with the Markdown ``shown``."""
-        return f"[{shown}]({self.root}{page})" if page in self.pages else shown
+    def to(self, page: str, label: str) -> str:
+        """Return a link to a page of the site with the Markdown ``label``."""
+        return f"[{label}]({self.root}{page})" if page in self.pages else label
 
     def agent(self, label: str) -> str:
         """Return the label, with the marks of the agent's knowledge."""

@@ -148,12 +148,12 @@ class _Printer(LatexPrinter):
         if len(alike) > MAX_TERMS:
             terms[alike[2]] = symbol(r"\dots")
             terms = [term for i, term in enumerate(terms) if i not in alike[3:-1]]
-        shown = []
+        latex_terms = []
         for term in terms:
             negative = term.as_coeff_Mul()[0] < 0
             latex = self.parenthesize(-term if negative else term, PRECEDENCE["Mul"], strict=True)
-            shown.append(f"- {latex}" if negative else f"+ {latex}" if shown else latex)
-        return shown
+            latex_terms.append(f"- {latex}" if negative else f"+ {latex}" if latex_terms else latex)
+        return latex_terms
 
     def _print_Add(self, expr: sympy.Add, order: None = None) -> str:  # noqa: N802
         return " ".join(self._terms(expr))
@@ -167,8 +167,8 @@ class _Printer(LatexPrinter):
             parts = [coefficient, top]
         else:
             parts, bottom = [sympy.Integer(coefficient.p), top], coefficient.q * bottom
-        shown = self._product(parts, expr)
-        return shown if bottom == 1 else rf"\frac{{{shown}}}{{{self._product([bottom], expr)}}}"
+        latex = self._product(parts, expr)
+        return latex if bottom == 1 else rf"\frac{{{latex}}}{{{self._product([bottom], expr)}}}"
 
     def _product(self, parts: Iterable[sympy.Expr], whole: sympy.Expr) -> str:
         factors = [factor for part in parts for factor in sympy.Mul.make_args(part) if factor != 1]
@@ -193,14 +193,14 @@ class _Printer(LatexPrinter):
     def _print_AppliedUndef(self, expr: sympy.Expr, exp: str | None = None) -> str:  # noqa: N802
         name, parts = expr.func.__name__, list(map(self._print, expr.args))
         if expr.func == KEPT:
-            shown = parts[0]
+            latex = parts[0]
         elif name in RELATIONS:  # 1 where it holds, else 0
-            shown = rf"\left[{f' {RELATIONS[name]} '.join(parts)}\right]"
+            latex = rf"\left[{f' {RELATIONS[name]} '.join(parts)}\right]"
         elif expr.func == ABS:
-            shown = rf"\left|{parts[0]}\right|"
+            latex = rf"\left|{parts[0]}\right|"
         else:
-            shown = rf"\{name[:3]}\left({', '.join(parts)}\right)"
-        return f"{shown}^{{{exp}}}" if exp else shown
+            latex = rf"\{name[:3]}\left({', '.join(parts)}\right)"
+        return f"{latex}^{{{exp}}}" if exp else latex
 
 
 def _is_decimal(value: sympy.Rational) -> bool:

@@ -268,9 +268,9 @@ def _actions(env: Environment) -> Iterator[str]:
         yield _coordinates(env)
     what, offered = dynamics.codec.options
     if offered:
-        shown = [f"{i}: `{name}`" for i, name in enumerate(offered[:MAX_LISTED])]
+        labels = [f"{i}: `{name}`" for i, name in enumerate(offered[:MAX_LISTED])]
         more = f", and {len(offered) - MAX_LISTED} more" if len(offered) > MAX_LISTED else ""
-        yield f"The {len(offered)} {what}: {', '.join(shown)}{more}."
+        yield f"The {len(offered)} {what}: {', '.join(labels)}{more}."
 
 
 def _coordinates(env: Environment) -> str:
@@ -353,14 +353,14 @@ def _results(env: Environment) -> Iterator[str]:
         yield table_of(["method", *fact["columns"]], rows)
     if not theirs:
         yield "**Published**: no figures are on record for this environment."
-    shown = [
+    figures = [
         f"[{paper.short}, {exhibit.name}](../{paper.page}#{slugify(exhibit.name, '-')})"
         for paper in papers()
         for exhibit in paper.exhibits
         if any(bare_name(label) == env.entry.id for label in exhibit.environments)
     ]
-    if shown:
-        yield f"**In figures of papers, with our runs**: {'; '.join(shown)}."
+    if figures:
+        yield f"**In figures of papers, with our runs**: {'; '.join(figures)}."
     ours = ranking().get(env.entry.id)
     if ours is None:
         command = f"cbo-gym sweep runs -a '*' -e {env.entry.id} --seeds {MIN_SEEDS}"

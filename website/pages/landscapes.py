@@ -132,13 +132,13 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
     values = _expected_values(oracle, domains.round(points.reshape(-1, dim))).reshape(dim, -1)
     native = [domains.scales[i].to_native(grid) for i in range(dim)]
     by_span = np.argsort(-np.ptp(values, axis=1), kind="stable")
-    shown = sorted(by_span[:MAX_CURVES].tolist())
+    coordinates = sorted(by_span[:MAX_CURVES].tolist())
     panels = []
     if dim > 1:
         panels.append(_map_of(oracle, best, *sorted(by_span[:2].tolist())))
-    same = len({domains.intervals[i] for i in shown}) == 1
-    curves = [Curve(domains.names[i], native[i] if same else grid, values[i]) for i in shown]
-    marked = [(float(domains.scales[i].to_native(best[i]) if same else best[i]), recorded.value) for i in shown]
+    same = len({domains.intervals[i] for i in coordinates}) == 1
+    curves = [Curve(domains.names[i], native[i] if same else grid, values[i]) for i in coordinates]
+    marked = [(float(domains.scales[i].to_native(best[i]) if same else best[i]), recorded.value) for i in coordinates]
     label = domains.names[0] if dim == 1 else "one parameter" + ("" if same else ", in [0, 1]")
     panels.append(Panel("" if dim == 1 else "one at a time", label, curves=curves, best=marked))
     caption = "E[Y | a] of every action." if dim <= 2 else (
@@ -224,10 +224,10 @@ def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """Return the expected reward of every arm, or of the best of many."""
     oracle, codec = Oracle(dynamics, recorded=recorded), dynamics.codec
     values = _expected_values(oracle, dynamics.all_actions())
-    shown = sorted(np.argsort(-values, kind="stable")[:MAX_ARMS].tolist())
+    arms = sorted(np.argsort(-values, kind="stable")[:MAX_ARMS].tolist())
     best = codec.from_record(recorded.action)
-    bars = [(codec.to_string(dict(codec.arms[i])), float(values[i]), i == best) for i in shown]
-    caption = "E[Y] of every action." if len(shown) == len(values) else f"E[Y] of the best {MAX_ARMS} of all actions."
+    bars = [(codec.to_string(dict(codec.arms[i])), float(values[i]), i == best) for i in arms]
+    caption = "E[Y] of every action." if len(arms) == len(values) else f"E[Y] of the best {MAX_ARMS} of all actions."
     return Landscape([Panel("", "E[Y]", "", bars=bars, legend=("optimal", "other"))], caption, _levels(recorded))
 
 

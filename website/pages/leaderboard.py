@@ -43,7 +43,7 @@ LEADERBOARD = "leaderboard.md"
 def leaderboard_pages(parts: RunsByFile, links: Links) -> dict[str, str]:
     """Return the page and its pictures, by their addresses in the site."""
     pictures, reading = dict[str, str](), note("reading", least_seeds=MIN_SEEDS)
-    shown = [
+    page = [
         "---\nhide: [toc]\n---",
         "# Leaderboard",
         "## Who is best at what",
@@ -52,10 +52,10 @@ def leaderboard_pages(parts: RunsByFile, links: Links) -> dict[str, str]:
         fold("How to read the tables", f"{SCORE_NOTE} {SECONDS_NOTE} {reading}\n\n{marks_note()}"),
     ]
     for suite in load_all():
-        shown += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
-        shown += suite_part(suite, suite_runs(suite, parts), links, pictures)
-    shown += ["## Papers", f"{note('papers')} [All papers](papers/index.md)"]
-    return {LEADERBOARD: "\n\n".join([*shown, ""]), **pictures}
+        page += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
+        page += suite_part(suite, suite_runs(suite, parts), links, pictures)
+    page += ["## Papers", f"{note('papers')} [All papers](papers/index.md)"]
+    return {LEADERBOARD: "\n\n".join([*page, ""]), **pictures}
 
 
 def answers(parts: RunsByFile, links: Links) -> str:
@@ -134,8 +134,8 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
             parts.append(f"### {suite.name}, {mode} mode")
         chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
         if whole:
-            shown = f"{chart}\n\n{_scores_table(whole, links, with_envs=False)}"
-            parts.append(f'<div class="board" markdown>\n\n{shown}\n\n</div>')
+            content = f"{chart}\n\n{_scores_table(whole, links, with_envs=False)}"
+            parts.append(f'<div class="board" markdown>\n\n{content}\n\n</div>')
         else:
             parts.append(f"No agent has played {MIN_SEEDS} seeds on all {of}, so none are ranked.")
         if partial:
@@ -190,8 +190,8 @@ def not_run(suite: Suite, runs: Sequence[Run], links: Links) -> str:
             f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {least};"
         )
     if rounds:
-        shown = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
-        lines.append(f"* all rounds of {escape(shown)};")
+        names = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
+        lines.append(f"* all rounds of {escape(names)};")
     if failed:
         lines.append(f"* failed runs: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")
     return "\n".join(lines)[:-1] + "." if lines else ""

@@ -121,9 +121,9 @@ def slices_table(parts: Mapping[str, Comparison]) -> str:
     rows = []
     for name, comparison in parts.items():
         if comparison.means:
-            shown = comparison.means[:SHOWN]
-            best = ", ".join(f"{agent_link(mean.agent)} {mean.score:.3f}" for mean in shown)
-            fewest = min(mean.seeds for mean in shown)
+            means = comparison.means[:SHOWN]
+            best = ", ".join(f"{agent_link(mean.agent)} {mean.score:.3f}" for mean in means)
+            fewest = min(mean.seeds for mean in means)
             rows.append((name, best, f"{comparison.compared} of {comparison.envs}", str(fewest)))
     header = ["tasks", "best methods and their mean scores", "environments", "fewest seeds"]
     return table(header, rows, left=2) if rows else "None can be compared."
@@ -236,8 +236,8 @@ def answers_table(
         other = links(row.other) if row.other else ""
         rows.append([about(mode), use, row.score, row.envs, row.seeds, other, row.ahead, row.seconds])
     header = ["mode", "use", "mean score", "environments", "seeds", "closest other", "ahead by", seconds]
-    shown = table(header, [[cell or MISSING for cell in row] for row in rows], left=2)
-    return f'<div class="answers" markdown>\n\n{shown}\n\n</div>'
+    answers = table(header, [[cell or MISSING for cell in row] for row in rows], left=2)
+    return f'<div class="answers" markdown>\n\n{answers}\n\n</div>'
 
 
 #: Conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic

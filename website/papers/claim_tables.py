@@ -27,22 +27,22 @@ def tallies(parts: RunsByFile) -> str:
     rows = []
     for paper in papers():
         claims = judge_claims(paper, paper_runs(paper, parts))
-        counts = [tally(claims[whose], _verdict) or MISSING for whose in CLAIM_GROUPS]
+        counts = [tally(claims[group], _verdict) or MISSING for group in CLAIM_GROUPS]
         rows.append([f"[{paper.short}]({paper.suite}.md)", *counts])
-    return table(["paper", *(whose.lower() for whose in CLAIM_GROUPS)], rows, left=3)
+    return table(["paper", *(group.lower() for group in CLAIM_GROUPS)], rows, left=3)
 
 
-def claims_part(paper: Paper, divisions: Mapping[str, list[JudgedClaim]], links: Links) -> list[str]:
+def claims_part(paper: Paper, groups: Mapping[str, list[JudgedClaim]], links: Links) -> list[str]:
     """Return the part of the page on claims: how many hold, the setting, and the verdict on each environment."""
-    if not any(divisions.values()):
+    if not any(groups.values()):
         return [paper.setting, "## Claims", "The paper compares no methods on these environments."]
-    counts = [f"**{whose}: {tally(own, _verdict)}**" for whose, own in divisions.items() if own]
+    counts = [f"**{group}: {tally(own, _verdict)}**" for group, own in groups.items() if own]
     summary = f"{'; '.join(counts)}, each counted on each of its environments. {seeds_note(load(paper.suite))}"
     parts = [summary, paper.setting, "## Claims"]
-    for whose, own in divisions.items():
+    for group, own in groups.items():
         if own:
             rows = [_row(claim, links) for claim in own]
-            heading = [f"### {whose}"] if all(divisions.values()) else []
+            heading = [f"### {group}"] if all(groups.values()) else []
             parts += [*heading, f'<div class="claims" markdown>\n\n{table(HEADER, rows, left=5)}\n\n</div>']
     return [
         *parts,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from cbo_gym.evaluation.report.palette import for_figure, look_at, looks
-from cbo_gym.evaluation.report.plots import mean_curve, on_paper, round_axis, scale_to_lines, shared_legend
+from cbo_gym.evaluation.report.palette import for_figure, line_style, line_styles
+from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round_axis, scale_to_lines, shared_legend
 from cbo_gym.evaluation.runs.results import Run
 from website.common.svg import svg_of
 
@@ -35,7 +35,7 @@ class Printed(NamedTuple):
     half: float
 
 
-@on_paper
+@publication_style
 def curves_svg(
     played: Mapping[tuple[str, str], Sequence[Run]],
     quantity: str,
@@ -55,7 +55,7 @@ def curves_svg(
     envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
     agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
     titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
-    styles = looks(agents)
+    styles = line_styles(agents)
     axes = _panels(len(envs), 2.1 + LINE * max(title.count("\n") for title in titles.values()), title)
     for axis, env in zip(axes.flat, envs, strict=False):
         for agent in agents:
@@ -103,7 +103,7 @@ def panel_title(label: str) -> str:
     return "\n".join(map(for_figure, [name, *textwrap.wrap(keywords.removesuffix(")"), TITLE)]))
 
 
-@on_paper
+@publication_style
 def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
     """Draw the share of rounds so far in which each target set or scope was chosen, in a panel for each method.
 
@@ -114,7 +114,7 @@ def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
     for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
         shares = np.stack([shares_chosen(run) for run in runs])
         for index, choice in enumerate(runs[0].choices):
-            mean_curve(axis, thin_curves(shares[:, index]), choice, look_at(index))
+            mean_curve(axis, thin_curves(shares[:, index]), choice, line_style(index))
         axis.set_title(for_figure(agent))
         axis.set_ylim(-0.03, 1.03)
         round_axis(axis)
@@ -136,17 +136,17 @@ def thin_curves(curves: np.ndarray) -> np.ndarray:
     return thin
 
 
-@on_paper
+@publication_style
 def dots_svg(title: str, dots: Mapping[str, tuple[float, float | None, float | None]]) -> str:
     """Draw a dot for the score of each agent, the first on top, and its interval if that is known."""
-    styles = looks(dots)
+    styles = line_styles(dots)
     figure = Figure(figsize=(4.3, 0.62 + 0.22 * len(dots)), layout="constrained")
     axis = figure.subplots()
     for index, (agent, (score, low, high)) in enumerate(dots.items()):
-        look = styles[agent]
+        style = styles[agent]
         if low is not None and high is not None:
-            axis.hlines(index, low, high, color=look.colour, linewidth=1.6)
-        axis.plot(score, index, look.marker, color=look.colour)
+            axis.hlines(index, low, high, color=style.colour, linewidth=1.6)
+        axis.plot(score, index, style.marker, color=style.colour)
     axis.set_yticks(range(len(dots)), list(map(for_figure, dots)))
     axis.grid(False, axis="y")
     axis.set(xlabel="Interquartile mean of the scores", ylim=(len(dots) - 0.4, -0.6))

@@ -49,17 +49,17 @@ def paper_pages(paper: Paper, parts: RunsByFile, links: Links, drawn: Collection
     suite, runs, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
     claims = judge_claims(paper, runs)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
-    shown = [
+    content = [
         f'---\ntitle: "{paper.short}"\n---',
         f"# {paper.title}",
         f"{paper.authors}.{linked}",
         *claims_part(paper, claims, links),
     ]
     for exhibit in paper.exhibits:
-        shown += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, runs, paper, links, files)]
-    shown += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
-    shown += ["## How it was played", *_how(paper, suite, runs)]
-    return {paper.page: "\n\n".join([*shown, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **files}
+        content += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, runs, paper, links, files)]
+    content += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
+    content += ["## How it was played", *_how(paper, suite, runs)]
+    return {paper.page: "\n\n".join([*content, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **files}
 
 
 def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, files: dict[str, str]) -> list[str]:
@@ -89,8 +89,8 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
     missing = [pair for pair, cell in played.items() if not cell and pair not in skipped]
     name = f"{paper.suite}-{paper.exhibits.index(exhibit)}"
     files[f"papers/{name}.csv"] = csv_of(pl.DataFrame(numbers, NUMBER_SCHEMA, orient="row").fill_nan(None))
-    shown = f"{table(header, rows)}\n\n[These numbers as CSV]({name}.csv)"
-    parts += [f"{title} (seeds).{clock}", shown]
+    numbers = f"{table(header, rows)}\n\n[These numbers as CSV]({name}.csv)"
+    parts += [f"{title} (seeds).{clock}", numbers]
     for ending, svg in pictures(exhibit, runs).items():
         path = f"pictures/{name}{ending}"
         files |= light_and_dark(f"papers/{path}", svg)
@@ -142,11 +142,11 @@ def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
 
 def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
     """Return runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
-    shown = []
+    pictures = []
     for mode in Mode:
         if f"{(path := targets_path(suite, mode))}.svg" in drawn:
-            shown += [f"{mode.capitalize()} mode:", image(path.removeprefix("papers/"), f"How soon, {mode} mode")]
-    return ["## How soon", note("targets"), *shown] if shown else []
+            pictures += [f"{mode.capitalize()} mode:", image(path.removeprefix("papers/"), f"How soon, {mode} mode")]
+    return ["## How soon", note("targets"), *pictures] if pictures else []
 
 
 def _column(env: str, after: int | None, exhibit: Exhibit, links: Links) -> str:

@@ -106,7 +106,7 @@ class Paper(StrictModel):
         rules: rules by which its claims are judged.
         verbatim: name of an agent -> label with the paper's parameters, if our defaults are others; variants of the
             agent have these too, unless their labels set them. The paper's claims are judged with these parameters,
-            and a second time, as claims of ours, with the defaults.
+            and a second time, as our claims, with the defaults.
         agents: labels whose departures the page lists.
         exhibits: in the paper's order.
     """
@@ -178,7 +178,7 @@ def _as_in_paper(agent: str, verbatim: Mapping[str, str]) -> str:
 
 
 def _on_both(entry: ClaimEntry, verbatim: Mapping[str, str]) -> list[ClaimEntry]:
-    """Return a paper's claim with the paper's settings, and as a claim of ours with the defaults if these differ."""
+    """Return a paper's claim with the paper's settings, and as our claim with the defaults if these differ."""
     if entry.ours:
         return [entry]
     worse = [_as_in_paper(agent, verbatim) for agent in entry.worse]

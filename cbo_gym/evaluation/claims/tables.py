@@ -44,7 +44,7 @@ HEADER = ("claim", "verdict", "environment", "methods", "by", "difference", "pai
 #: Columns of the CSV that are fields of a judgement.
 JUDGEMENT_COLUMNS = ("verdict", "corrected", "by", "difference", "low", "high", "p_value", "pairs", "rounds")
 #: Title of a table of claims -> whether its claims are ours.
-CLAIM_GROUPS = {"The paper's claims": False, "Claims of ours": True}
+CLAIM_GROUPS = {"The paper's claims": False, "Our claims": True}
 VERDICTS: tuple[Verdict, ...] = ("confirmed", "refuted", "equivalent", "open", "not run")
 # Words between two methods in the table, by the kind of claim.
 RELATIONS: dict[Kind, str] = {"better": "over", "as good": "as good as", "equivalent": "like"}
@@ -100,7 +100,7 @@ def judge_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClai
     claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
     corrected = correct_together([claim.judgement for claim in claims])
     claims = [claim._replace(judgement=judgement) for claim, judgement in zip(claims, corrected, strict=True)]
-    return {whose: [claim for claim in claims if claim.ours is ours] for whose, ours in CLAIM_GROUPS.items()}
+    return {group: [claim for claim in claims if claim.ours is ours] for group, ours in CLAIM_GROUPS.items()}
 
 
 def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[JudgedClaim]:
@@ -162,15 +162,15 @@ def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> lis
     return [pairs, str(judgement.rounds) if after in (None, judgement.rounds) else f"{judgement.rounds} of {after}"]
 
 
-def claims_csv(divisions: Mapping[str, Sequence[JudgedClaim]]) -> str:
+def claims_csv(groups: Mapping[str, Sequence[JudgedClaim]]) -> str:
     """Return the table of claims as CSV, with unrounded numbers."""
     stream = io.StringIO()
-    fields = ["claim", "whose", "environment", "better", "worse", *JUDGEMENT_COLUMNS]
+    fields = ["claim", "group", "environment", "better", "worse", *JUDGEMENT_COLUMNS]
     writer = csv.DictWriter(stream, fields, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for whose, group in divisions.items():
-        for claim in group:
-            row = vars(claim.judgement) | {"claim": claim.statement, "whose": whose}
+    for group, claims in groups.items():
+        for claim in claims:
+            row = vars(claim.judgement) | {"claim": claim.statement, "group": group}
             if isinstance(claim.judgement, Judgement):
                 methods = claim.judgement.claim
                 row |= {"environment": row["env"], "better": methods.better, "worse": methods.worse}

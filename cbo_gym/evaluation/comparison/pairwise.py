@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.agent_registry.labels import matches
-from cbo_gym.errors import ArgumentError, nearby
+from cbo_gym.errors import ArgumentError, name_hint
 from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width, with_ends
 from cbo_gym.evaluation.metrics.registry import METRICS
@@ -27,7 +27,7 @@ from cbo_gym.evaluation.store.together import runs_of
 
 #: Metrics that every run has and that are comparable among environments.
 COMPARED = tuple(
-    name for name, metric in METRICS.items() if metric.over_envs == "interval" and metric.shown == "always"
+    name for name, metric in METRICS.items() if metric.over_envs == "interval" and metric.column == "always"
 )
 TEST = "paired permutation test"
 #: Number of random signs, if there are too many to try all.
@@ -152,7 +152,7 @@ def _label(name: str, labels: list[str]) -> str:
         return matching[0]
     if matching:
         raise ArgumentError(f"several agents fit {name!r}: {', '.join(matching)}; give one of them")
-    raise ArgumentError(f"no run is of {name!r}{nearby(name, labels, RUNS_LISTED_BY)}")
+    raise ArgumentError(f"no run is of {name!r}{name_hint(name, labels, RUNS_LISTED_BY)}")
 
 
 def _describe_runs_of(finished: list[Run], agent: str) -> str:

@@ -86,7 +86,7 @@ class Metric:
             the runs' column of the metric's name.
         best: ``min`` or ``max``, the better of several values; None if neither is better.
         unit: unit; empty if there is none, ``reward`` for that of the environment.
-        shown: condition for its column in the table of an environment: always, if some agent has a number, or never.
+        column: condition for its column in the table of an environment: always, if some agent has a number, or never.
         censored: whether a run may end before it reaches the metric. A mean of the runs that reach it would favour
             agents that often fail, so it is null unless all seeds do; a second column counts those that do.
         over_envs: kind of the average over environments: with an interval, a mean alone, or empty if units differ.
@@ -98,7 +98,7 @@ class Metric:
     values: Callable[[FinishedRuns], Array | None] | None = None
     best: Callable[[Any], Any] | None = min
     unit: str = ""
-    shown: Literal["always", "where any", "never"] = "always"
+    column: Literal["always", "where any", "never"] = "always"
     censored: bool = False
     over_envs: Literal["interval", "mean", ""] = ""
     expendable: int = 0
@@ -142,28 +142,28 @@ METRICS: dict[str, Metric] = {
     "average_score": Metric("score of play", "play", _average_score, max, over_envs="interval", expendable=2),
     "seconds": Metric("seconds a round", "agent", lambda runs: runs.seconds, unit="s", over_envs="mean", expendable=3),
     "rounds_to_goal": Metric(
-        f"rounds to score {GOAL:g}", "best so far", _rounds_to_goal, unit="rounds", shown="where any", censored=True,
+        f"rounds to score {GOAL:g}", "best so far", _rounds_to_goal, unit="rounds", column="where any", censored=True,
         expendable=7,
     ),
-    "total_cost": Metric("total cost", "task", partial(_aggregate_rounds, "cost", pl.Series.sum), shown="where any"),
+    "total_cost": Metric("total cost", "task", partial(_aggregate_rounds, "cost", pl.Series.sum), column="where any"),
     "feasible_share": Metric(
-        "feasible actions", "play", partial(_aggregate_rounds, "feasible", pl.Series.mean), max, shown="where any"
+        "feasible actions", "play", partial(_aggregate_rounds, "feasible", pl.Series.mean), max, column="where any"
     ),
-    "gd_plus": Metric("GD+", "recommendation", shown="where any"),
-    "igd_plus": Metric("IGD+", "recommendation", shown="where any"),
+    "gd_plus": Metric("GD+", "recommendation", column="where any"),
+    "igd_plus": Metric("IGD+", "recommendation", column="where any"),
     **{
         name: Metric(
-            name.replace("_", " "), "best so far", partial(_gap, name), max, shown="never", over_envs="interval"
+            name.replace("_", " "), "best so far", partial(_gap, name), max, column="never", over_envs="interval"
         )
         for name in GAPS
     },
     "run_seconds": Metric(
         "seconds a run", "agent", lambda runs: runs.field("reset_seconds") + runs.seconds * runs.runs[0].horizon,
-        unit="s", shown="never", over_envs="mean",
+        unit="s", column="never", over_envs="mean",
     ),
     **{
         name: Metric(
-            name.replace("_", " "), "agent", partial(_aggregate_rounds, name, pl.Series.mean), unit="s", shown="never"
+            name.replace("_", " "), "agent", partial(_aggregate_rounds, name, pl.Series.mean), unit="s", column="never"
         )
         for name in TIMING_COLUMNS
     },

@@ -10,9 +10,9 @@ from cbo_gym.evaluation.comparison.leaderboard import Leaderboard
 from cbo_gym.evaluation.comparison.provenance import completeness, incomplete_rows, provenance_sentences
 from cbo_gym.evaluation.comparison.significance import ranking
 from cbo_gym.evaluation.report import tables
-from cbo_gym.evaluation.report.curves import Looks, by_env
+from cbo_gym.evaluation.report.curves import LineStyles, by_env
 from cbo_gym.evaluation.report.figures import ReportFigure, env_figures, group_figures
-from cbo_gym.evaluation.report.palette import file_names, looks
+from cbo_gym.evaluation.report.palette import file_names, line_styles
 from cbo_gym.evaluation.report.tables import CaptionedTable, Table
 
 #: Number of decimals of probabilities on the page, so that many columns fit.
@@ -42,7 +42,7 @@ class Report(NamedTuple):
 
     Attributes:
         board: the leaderboard.
-        looks: looks of its agents, in the order of their names.
+        styles: styles of its agents, in the order of their names.
         groups: sections of groups.
         envs: sections of environments with a finished or failed run.
         special: tables that few leaderboards have.
@@ -54,7 +54,7 @@ class Report(NamedTuple):
     """
 
     board: Leaderboard
-    looks: Looks
+    styles: LineStyles
     groups: Sequence[Section]
     envs: Sequence[Section]
     special: Sequence[Section]
@@ -88,7 +88,7 @@ def report_of(board: Leaderboard) -> Report:
         Section("On instances", "instances", tables.INSTANCES_NOTE, tables.instance_tables(board)),
     ]
     coverage, papers = tables.coverage_table(board), tables.paper_tables(board, rankings, of_envs)
-    styles = dict(sorted(looks(board.table["agent"]).items(), key=lambda item: item[0].lower()))
+    styles = dict(sorted(line_styles(board.table["agent"]).items(), key=lambda item: item[0].lower()))
     played = by_env(board.runs)
     groups = []
     for group, file in file_names(board.groups).items():

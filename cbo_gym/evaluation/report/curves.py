@@ -16,14 +16,13 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation.comparison.leaderboard import ENOUGH_SEEDS, Leaderboard
 from cbo_gym.evaluation.metrics import aggregate
 from cbo_gym.evaluation.metrics.regret import running_frequencies
-from cbo_gym.evaluation.report.palette import Look, look_at
-from cbo_gym.evaluation.report.palette import looks as looks_of
+from cbo_gym.evaluation.report.palette import LineStyle, line_style, line_styles
 from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run, stack_curves
 from cbo_gym.problems import build_problem
 
 Array = np.ndarray
-Looks = Mapping[str, Look]
+LineStyles = Mapping[str, LineStyle]
 #: Names of objectives, and the Pareto front, shape ``(n, objectives)``
 Front = tuple[list[str], np.ndarray]
 # Column of a run with the expected rewards of its recommended actions.
@@ -187,14 +186,14 @@ class CurvesFigure:
 
     Attributes:
         horizontal: horizontal axis of all panels.
-        looks: looks of the legend's entries, in their order.
+        styles: styles of the legend's entries, in their order.
         panels: at least one panel.
         note: description of the curves, with the number of seeds.
         read_at: index into ``x`` at which the text description of a chart states values, and words for that position.
     """
 
     horizontal: HorizontalAxis
-    looks: Looks
+    styles: LineStyles
     panels: Sequence[Panel]
     note: str
     read_at: tuple[int, str] = (-1, "after the last round")
@@ -212,17 +211,17 @@ def by_agent(runs: Iterable[Run], agents: Iterable[str]) -> dict[str, list[Run]]
     return {agent: group for agent, group in by_label.items() if group}
 
 
-def regret_figure(runs: Sequence[Run], looks: Looks, against: AxisType = Rounds) -> CurvesFigure:
+def regret_figure(runs: Sequence[Run], styles: LineStyles, against: AxisType = Rounds) -> CurvesFigure:
     """Compute average and simple regret of finished runs of one environment.
 
     Regrets are divided by the gap between the optimum and random play.
 
     Args:
         runs: finished runs of one environment.
-        looks: looks of the agents, in the order of the legend.
+        styles: styles of the agents, in the order of the legend.
         against: horizontal axis, Rounds or CostPaid.
     """
-    horizontal, of_agent = against(runs), by_agent(runs, looks)
+    horizontal, of_agent = against(runs), by_agent(runs, styles)
     average: dict[str, Curve] = {}
     simple: dict[str, Curve] = {}
     for agent, runs_of_agent in of_agent.items():
@@ -231,24 +230,24 @@ def regret_figure(runs: Sequence[Run], looks: Looks, against: AxisType = Rounds)
         for column, floor, curves in columns:
             regrets = horizontal.values(runs_of_agent, stack_curves(runs_of_agent, [column])[column] / gaps)
             curves[agent] = curve(regrets, floor, horizontal.x)
-    limits = log_limits([drawn.mean for drawn in simple.values()])
+    limits = log_limits([c.mean for c in simple.values()])
     panels = [
-        Panel("Average regret (1 = random play)", average, linear_limits([drawn.mean for drawn in average.values()])),
+        Panel("Average regret (1 = random play)", average, linear_limits([c.mean for c in average.values()])),
         Panel("Simple regret (1 = random play)", simple, limits, log_ticks(*limits)),
     ]
-    return CurvesFigure(horizontal, {agent: looks[agent] for agent in of_agent}, panels, _seeds_note(average.values()))
+    return CurvesFigure(horizontal, {agent: styles[agent] for agent in of_agent}, panels, _seeds_note(average.values()))
 
 
 def _seeds_note(curves: Iterable[Curve]) -> str:
     """Describe the numbers of seeds of the curves and how their spread is drawn."""
-    counts = sorted({drawn.seeds for drawn in curves})
+    counts = sorted({c.seeds for c in curves})
     if counts == [1]:
         return "1 seed"
     enough = aggregate.MIN_SEEDS
     bands, thin = "95 % bootstrap intervals", "single runs thin"
     mixed = f"{bands} from {enough} seeds on, below {thin}"
-    shown = thin if counts[-1] < enough else bands if counts[0] >= enough else mixed
-    return f"Means of {' to '.join(dict.fromkeys([str(counts[0]), str(counts[-1])]))} seeds; {shown}"
+    spread = thin if counts[-1] < enough else bands if counts[0] >= enough else mixed
+    return f"Means of {' to '.join(dict.fromkeys([str(counts[0]), str(counts[-1])]))} seeds; {spread}"
 
 
 def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: AxisType = Rounds) -> CurvesFigure:
@@ -262,62 +261,62 @@ def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: AxisType 
         against: horizontal axis, Rounds or CostPaid.
     """
     choosing = [run for run in runs if run.choices]
-    horizontal, looks = against(runs), choice_styles(choosing)
+    horizontal, styles = against(runs), choice_styles(choosing)
     panels = []
     for agent, runs_of_agent in by_agent(choosing, agents).items():
-        shares = choice_frequencies(runs_of_agent, list(looks))
+        shares = choice_frequencies(runs_of_agent, list(styles))
         curves = {
             name: curve(horizontal.values(runs_of_agent, share), x=horizontal.x) for name, share in shares.items()
         }
         panels.append(Panel(agent, curves, SHARE_LIMITS))
     return CurvesFigure(
-        horizontal, looks, panels, "Share of rounds 1 to t in which each target set or scope was chosen"
+        horizontal, styles, panels, "Share of rounds 1 to t in which each target set or scope was chosen"
     )
 
 
-def choice_styles(runs: Sequence[Run]) -> dict[str, Look]:
-    """Return a look for each of the eight target sets or scopes chosen most, and one for all others."""
+def choice_styles(runs: Sequence[Run]) -> dict[str, LineStyle]:
+    """Return a style for each of the eight target sets or scopes chosen most, and one for all others."""
     counts: Counter[str] = Counter()
     for run in runs:
         for choice, count in zip(*np.unique(run.curve("choice"), return_counts=True), strict=True):
             counts[run.choices[choice]] += count / run.horizon
     names = [name for name, _ in counts.most_common(MAX_CHOICES)] + ([OTHERS] if len(counts) > MAX_CHOICES else [])
-    return {name: look_at(index) for index, name in enumerate(names)}
+    return {name: line_style(index) for index, name in enumerate(names)}
 
 
-def choice_frequencies(runs: Sequence[Run], shown: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return frequencies of choices, shape ``(seeds, rounds)`` each: those shown by name, and the sum of the others."""
+def choice_frequencies(runs: Sequence[Run], named: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return frequencies of choices, shape ``(seeds, rounds)`` each: those in ``named``, and the sum of the others."""
     names = runs[0].choices
     curves = np.stack([running_frequencies(run.curve("choice"), len(names)) for run in runs])
     chosen = {name: index for index, name in enumerate(names) if curves[:, -1, index].any()}
-    frequencies = {name: curves[..., chosen[name]] for name in shown if name in chosen}
+    frequencies = {name: curves[..., chosen[name]] for name in named if name in chosen}
     if rest := [index for name, index in chosen.items() if name not in frequencies]:
         frequencies[OTHERS] = curves[..., rest].sum(axis=-1)
     return frequencies
 
 
-def profile_figure(board: Leaderboard, group: str, looks: Looks | None = None) -> CurvesFigure:
+def profile_figure(board: Leaderboard, group: str, styles: LineStyles | None = None) -> CurvesFigure:
     """Return the share of runs above each score, with bands for agents with at least five seeds on every environment.
 
     Args:
         board: the leaderboard.
         group: one of its groups.
-        looks: looks of its agents; by default those of the group's agents alone.
+        styles: styles of its agents; by default those of the group's agents alone.
     """
     overall = board.overall.filter(pl.col("group") == group)
     banded = set(overall.filter(ENOUGH_SEEDS)["agent"])
     profiles = board.profiles.filter(pl.col("group") == group).partition_by("agent", as_dict=True)
-    looks = looks or looks_of(str(agent) for (agent,) in profiles)
+    styles = styles or line_styles(str(agent) for (agent,) in profiles)
     curves = {}
-    for agent in (agent for agent in looks if (agent,) in profiles):
+    for agent in (agent for agent in styles if (agent,) in profiles):
         columns = profiles[agent,].select("threshold", pl.col("^fraction.*$").cast(pl.Float64))
         x, share, *ends = (column.to_numpy() for column in columns)
         low, high = ends if agent in banded else (None, None)
         curves[agent] = Curve(x, share, low, high, np.empty((0, len(share))), 0)
     panel = Panel("Share of runs with a score above s", curves, SHARE_LIMITS)
-    note, shown = "Performance profiles: higher is better", {agent: looks[agent] for agent in curves}
+    note, agent_styles = "Performance profiles: higher is better", {agent: styles[agent] for agent in curves}
     axis = HorizontalAxis("Score s", "Score $s$ (0 = random play, 1 = optimum)", x, x)
-    return CurvesFigure(axis, shown, [panel], note, (len(x) // 2, "at s = 0.5"))
+    return CurvesFigure(axis, agent_styles, [panel], note, (len(x) // 2, "at s = 0.5"))
 
 
 def linear_limits(means: Sequence[Array]) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard, kn
 from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import has_targets
 from cbo_gym.evaluation.report import curves, plots
-from cbo_gym.evaluation.report.curves import CurvesFigure, Looks
+from cbo_gym.evaluation.report.curves import CurvesFigure, LineStyles
 from cbo_gym.evaluation.runs.counted import without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 
@@ -45,10 +45,10 @@ class ReportFigure(NamedTuple):
 
 
 def group_figures(
-    board: Leaderboard, group: str, file: str, ranked: Ranking | str, styles: Looks
+    board: Leaderboard, group: str, file: str, ranked: Ranking | str, styles: LineStyles
 ) -> dict[str, ReportFigure]:
     """Return the figures of a group by their kind; ``file`` is the suffix of the names of their files."""
-    shown = curves.profile_figure(board, group, styles)
+    content = curves.profile_figure(board, group, styles)
     draw = {"scores": partial(plots.score_intervals, board, group, styles)}
     if known_improvement(board, group).height:
         draw["improvement"] = partial(plots.improvement_matrix, board, group)
@@ -60,25 +60,25 @@ def group_figures(
     figures = {
         kind: ReportFigure(f"{kind}-{file}", function, on_page=kind == "targets") for kind, function in draw.items()
     }
-    profiles = partial(plots.draw_profiles, group, shown)
-    figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, shown, f"{shown.note}.")
+    profiles = partial(plots.draw_profiles, group, content)
+    figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, content, f"{content.note}.")
     return figures
 
 
-def env_figures(env: str, file: str, runs: Sequence[Run], styles: Looks) -> dict[str, ReportFigure]:
+def env_figures(env: str, file: str, runs: Sequence[Run], styles: LineStyles) -> dict[str, ReportFigure]:
     """Return the Pareto front if it is known, and regrets and choices against rounds, and against costs if all have."""
     figures = {}
     if front := curves.known_front(runs):
         draw = partial(plots.draw_fronts, env, runs, front, styles)
         figures["front"] = ReportFigure(f"front-{file}", draw, on_page=True)
     for suffix, against, remark in AGAINST if all(map(curves.has_costs, runs)) else AGAINST[:1]:
-        kind, shown = f"regret{suffix}", curves.regret_figure(runs, styles, against)
-        draw = partial(plots.draw_regrets, {env: shown})
-        figures[kind] = ReportFigure(f"{kind}-{file}", draw, shown, f"{shown.note}.{remark}")
+        kind, content = f"regret{suffix}", curves.regret_figure(runs, styles, against)
+        draw = partial(plots.draw_regrets, {env: content})
+        figures[kind] = ReportFigure(f"{kind}-{file}", draw, content, f"{content.note}.{remark}")
         if any(run.choices for run in runs):
-            kind, shown = f"choices{suffix}", curves.choice_figure(runs, styles, against)
-            draw = partial(plots.draw_choices, env, shown)
-            figures[kind] = ReportFigure(f"{kind}-{file}", draw, shown, f"{shown.note}.{remark}", by_agent=False)
+            kind, content = f"choices{suffix}", curves.choice_figure(runs, styles, against)
+            draw = partial(plots.draw_choices, env, content)
+            figures[kind] = ReportFigure(f"{kind}-{file}", draw, content, f"{content.note}.{remark}", by_agent=False)
     return figures
 
 

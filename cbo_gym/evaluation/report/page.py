@@ -86,7 +86,7 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    board, agents = report.board, [printable(agent) for agent in report.looks]
+    board, agents = report.board, [printable(agent) for agent in report.styles]
     envs = sorted(set(board.table["env"]))
     short, modes = shorten(agents, NAME_WIDTH), dict(board.table.select("env", "mode").unique().iter_rows())
     return environment.get_template("report.html.jinja").render(
@@ -101,8 +101,8 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
         test=TEST,
         formats=formats,
         agents=[
-            {"name": agent, "short": short[agent], "look": asdict(look)}
-            for agent, look in zip(agents, report.looks.values(), strict=True)
+            {"name": agent, "short": short[agent], "look": asdict(style)}
+            for agent, style in zip(agents, report.styles.values(), strict=True)
         ],
         agent_numbers={agent: number for number, agent in enumerate(agents)},
         envs=[{"name": printable(env), "mode": modes[env]} for env in envs],
@@ -118,12 +118,12 @@ def _uplot(name: str) -> str:
     return Path(str(distribution("uplot-python").locate_file(f"uplot/static/{name}"))).read_text(encoding="utf-8")
 
 
-def chart(shown: CurvesFigure) -> dict[str, Any]:
+def chart(figure: CurvesFigure) -> dict[str, Any]:
     """Return the data of a chart: columns, titles and descriptions of panels, and numbers.
 
     The numbers are deflated JSON in base64.
     """
-    keys, x = list(shown.looks), shown.horizontal.chart_x
+    keys, x = list(figure.styles), figure.horizontal.chart_x
     panels = [
         {
             "title": printable(panel.title),
@@ -131,19 +131,19 @@ def chart(shown: CurvesFigure) -> dict[str, Any]:
             "ticks": list(panel.ticks),
             "lines": [{"key": keys.index(name), **_line(curve, x)} for name, curve in panel.curves.items()],
         }
-        for panel in shown.panels
+        for panel in figure.panels
     ]
     content = {
         "x": x.tolist(),
-        "xTitle": shown.horizontal.title,
-        "legend": [{"name": printable(name), **asdict(look)} for name, look in shown.looks.items()],
+        "xTitle": figure.horizontal.title,
+        "legend": [{"name": printable(name), **asdict(style)} for name, style in figure.styles.items()],
         "panels": panels,
     }
     few = len(panels) <= 2
     return {
         # The number of columns, of 3, 4 and 2, that leaves the fewest cells empty.
         "columns": len(panels) if few else min((3, 4, 2), key=lambda columns: -len(panels) % columns),
-        "panels": [(printable(panel.title), _description(panel, shown.read_at)) for panel in shown.panels],
+        "panels": [(printable(panel.title), _description(panel, figure.read_at)) for panel in figure.panels],
         "packed": b64encode(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)).decode(),
     }
 
@@ -154,7 +154,9 @@ def _line(curve: Curve, x: np.ndarray) -> dict[str, Any]:
     known = np.isin(x, curve.x)
 
     def to_digits(values: np.ndarray) -> list[float | None]:
-        return [float(f"{values[k]:.{DIGITS}g}") if shown else None for k, shown in zip(indices, known, strict=True)]
+        return [
+            float(f"{values[k]:.{DIGITS}g}") if is_known else None for k, is_known in zip(indices, known, strict=True)
+        ]
 
     ends = {name: None if end is None else to_digits(end) for name, end in (("low", curve.low), ("high", curve.high))}
     return {"mean": to_digits(curve.mean), **ends, "runs": list(map(to_digits, curve.runs))}
@@ -192,10 +194,10 @@ def show_run(run: Run) -> str:
 def show_board(board: Leaderboard) -> str:
     """Show a leaderboard in a notebook: tables over environments, and curves of up to twelve environments."""
     overall = {group: overall_table(board, group, NOTEBOOK_COLUMNS) for group in board.groups}
-    shown = [
+    parts = [
         table(f"{group.capitalize()}, over environments", scores.header, scores.lines)
         for group, scores in overall.items()
     ]
     notes = [f"<p>{note}</p>" for note in (completeness(board), SCORE_NOTE) if note]
     few = board.per_env["env"].n_unique() <= MAX_NOTEBOOK_ENVS
-    return "".join([*shown, *notes, svg_of(plot_board(board)) if few else ""])
+    return "".join([*parts, *notes, svg_of(plot_board(board)) if few else ""])

@@ -31,7 +31,7 @@ MAX_FILE_NAME = 100
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """Colour as ``#RRGGBB``, dash from :data:`DASHES`, and marker of Matplotlib."""
 
     colour: str
@@ -44,15 +44,15 @@ class Look:
         return 0, self.dash or None
 
     @property
-    def of_line(self) -> dict[str, Any]:
+    def plot_arguments(self) -> dict[str, Any]:
         """Arguments of Matplotlib's ``plot``."""
         return {"color": self.colour, "linestyle": self.linestyle, "marker": self.marker}
 
 
-def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """Return the look of each agent.
+def line_styles(labels: Iterable[str]) -> dict[str, LineStyle]:
+    """Return the style of each agent.
 
-    Agents of the zoo have a fixed look, independent of the other agents: Random is grey, and agents of one mode differ
+    Agents of the zoo have a fixed style, independent of the other agents: Random is grey, and agents of one mode differ
     in colour. Third-party agents take the remaining colours, in the order of their names. Variants of an agent with
     other parameters share its colour and differ in dash and marker.
 
@@ -61,18 +61,18 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     """
     distinct = set(labels)
     indices = _indices({bare_name(label) for label in distinct})
-    # Labels without parameters first, so that a variant never takes the look of another agent.
+    # Labels without parameters first, so that a variant never takes the style of another agent.
     ordered = sorted(distinct, key=lambda label: (label != bare_name(label), indices[bare_name(label)], label))
-    styles: dict[str, Look] = {}
+    styles: dict[str, LineStyle] = {}
     for label in ordered:
         possible = list(_possible(bare_name(label), indices[bare_name(label)]))
         taken = set(styles.values())
-        styles[label] = next((look for look in possible if look not in taken), possible[0])
+        styles[label] = next((style for style in possible if style not in taken), possible[0])
     return styles
 
 
-def look_at(index: int) -> Look:
-    """Return the look of a line that is not an agent's, by its index among the lines of a figure."""
+def line_style(index: int) -> LineStyle:
+    """Return the style of a line that is not an agent's, by its index among the lines of a figure."""
     return next(_possible("", index))
 
 
@@ -88,15 +88,15 @@ def _indices(names: set[str]) -> dict[str, int]:
     return indices
 
 
-def _possible(name: str, index: int) -> Iterator[Look]:
-    """Yield all looks of one colour, the agent's own first."""
+def _possible(name: str, index: int) -> Iterator[LineStyle]:
+    """Yield all styles of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[index % len(COLOURS)]
     tier, column = divmod(index, len(COLOURS))
     # Agents of one colour and dash differ in marker, and so do the variants of an agent.
     first = column + 2 * tier + tier // len(DASHES)
     for step in range(len(DASHES) * len(MARKERS)):
         marker = MARKERS[(first + step + step // len(MARKERS)) % len(MARKERS)]
-        yield Look(colour, DASHES[(tier + step) % len(DASHES)], marker)
+        yield LineStyle(colour, DASHES[(tier + step) % len(DASHES)], marker)
 
 
 def for_figure(label: str) -> str:
@@ -108,7 +108,7 @@ def for_figure(label: str) -> str:
 def shorten(labels: Iterable[str], width: int) -> dict[str, str]:
     """Return each label in at most ``width`` printable characters, with an ellipsis where it is cut.
 
-    Different labels stay different: those that would look alike end with a number.
+    Different labels stay different: those that would style alike end with a number.
 
     Args:
         labels: labels that are shown together; repeated ones count once.

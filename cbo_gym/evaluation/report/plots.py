@@ -37,7 +37,7 @@ from cbo_gym.evaluation.report.curves import (
     Curve,
     CurvesFigure,
     Front,
-    Looks,
+    LineStyles,
     Rounds,
     by_agent,
     by_env,
@@ -48,7 +48,7 @@ from cbo_gym.evaluation.report.curves import (
     profile_figure,
     regret_figure,
 )
-from cbo_gym.evaluation.report.palette import GREY, Look, for_figure, looks, shorten
+from cbo_gym.evaluation.report.palette import GREY, LineStyle, for_figure, line_styles, shorten
 from cbo_gym.evaluation.runs.results import Run, last_line
 
 # Number of points of a curve of reached targets.
@@ -89,7 +89,7 @@ STYLE: Any = {
 
 
 #: Decorator that applies the Matplotlib settings :data:`STYLE` while a function draws; also for figures of your own.
-on_paper = rc_context(STYLE)
+publication_style = rc_context(STYLE)
 
 
 def require_formats(formats: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ def require_formats(formats: Sequence[str]) -> None:
         raise ArgumentError(f"figures are written as {', '.join(METADATA)}; given {', '.join(map(str, unknown))}")
 
 
-@on_paper
+@publication_style
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
     """Write a figure to ``folder/name`` in each of the given formats: ``png``, ``pdf``, ``svg``.
 
@@ -116,8 +116,8 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
         write_bytes(folder / f"{name}.{suffix}", content.getvalue())
 
 
-@on_paper
-def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: AxisType = Rounds) -> Figure:
+@publication_style
+def regret_curves(runs: Sequence[Run], styles: LineStyles | None = None, against: AxisType = Rounds) -> Figure:
     """Draw average and simple regret against rounds or against cumulative cost, a row of panels per environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
@@ -126,19 +126,17 @@ def regret_curves(runs: Sequence[Run], styles: Looks | None = None, against: Axi
 
     Args:
         runs: finished runs.
-        styles: looks of the agents, so that figures of a report agree; by default those of the agents of the runs.
+        styles: styles of the agents, so that figures of a report agree; by default those of the agents of the runs.
         against: Rounds, or CostPaid, which leaves out environments whose actions have no costs.
 
     Raises:
         ArgumentError: if ``against`` is CostPaid and no environment has costs.
     """
-    styles = styles or looks(run.agent for run in runs)
-    drawn = [run for run in runs if against is not CostPaid or has_costs(run)]
-    if not drawn:
+    styles = styles or line_styles(run.agent for run in runs)
+    runs = [run for run in runs if against is not CostPaid or has_costs(run)]
+    if not runs:
         raise ArgumentError("curves against costs need runs of environments whose actions have costs")
-    return draw_regrets(
-        {env: regret_figure(runs_of_env, styles, against) for env, runs_of_env in by_env(drawn).items()}
-    )
+    return draw_regrets({env: regret_figure(runs_of_env, styles, against) for env, runs_of_env in by_env(runs).items()})
 
 
 def plot_run(run: Run) -> Figure:
@@ -167,21 +165,21 @@ def plot_board(
         ArgumentError: for another kind or group.
     """
     group = board.groups[0] if group is None else group
-    drawn: dict[str, Callable[[], Figure]] = {
+    figures: dict[str, Callable[[], Figure]] = {
         "regret": lambda: regret_curves(board.runs),
         "scores": lambda: score_intervals(board, group),
         "profiles": lambda: draw_profiles(group, profile_figure(board, group)),
     }
-    require_word("kind", kind, drawn)
+    require_word("kind", kind, figures)
     require_word("group", group, board.groups)
-    return drawn[kind]()
+    return figures[kind]()
 
 
-@on_paper
-def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
+@publication_style
+def draw_regrets(figures: Mapping[str, CurvesFigure]) -> Figure:
     """Draw the curves of each environment as a row of panels."""
-    figure, axes = _panels(len(shown), 2, 2.35)
-    for row, (env, curves) in zip(axes, shown.items(), strict=True):
+    figure, axes = _panels(len(figures), 2, 2.35)
+    for row, (env, curves) in zip(axes, figures.items(), strict=True):
         for axis, panel in zip(row, curves.panels, strict=True):
             _draw_curves(axis, panel.curves, _names_with_seeds(panel.curves), curves)
             axis.set_ylabel(panel.title.replace("Average regret", "Average regret $R_t/t$").replace(" (", "\n("))
@@ -201,9 +199,9 @@ def draw_regrets(shown: Mapping[str, CurvesFigure]) -> Figure:
 def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
     """Return the agents' labels, with the number of seeds if it differs among them."""
     short = shorten(curves, LABEL_WIDTH)
-    if len({drawn.seeds for drawn in curves.values()}) == 1:
+    if len({curve.seeds for curve in curves.values()}) == 1:
         return short
-    return {agent: f"{short[agent]} ({_with_noun(drawn.seeds, 'seed')})" for agent, drawn in curves.items()}
+    return {agent: f"{short[agent]} ({_with_noun(curve.seeds, 'seed')})" for agent, curve in curves.items()}
 
 
 def _with_noun(count: int, noun: str) -> str:
@@ -217,21 +215,21 @@ def round_axis(axis: Axes) -> None:
     axis.margins(x=0.01)
 
 
-@on_paper
-def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None) -> Figure:
+@publication_style
+def score_intervals(board: Leaderboard, group: str, styles: LineStyles | None = None) -> Figure:
     """Draw interquartile mean and mean of the normalised score, with 95 % intervals, the best agent on top."""
     rows = board.overall.filter(pl.col("group") == group)
-    styles = styles or looks(rows["agent"])
+    styles = styles or line_styles(rows["agent"])
     heights = np.arange(rows.height)
     figure, ((axis,),) = _panels(1, 1, 0.9 + 0.24 * rows.height)
     statistics = (("iqm", "interquartile mean", -0.14, True), ("score", "mean", 0.14, False))
     for name, _, shift, filled in statistics:
         for height, row in zip(heights + shift, rows.iter_rows(named=True), strict=True):
-            look, low, high = styles[row["agent"]], row[f"{name}_low"], row[f"{name}_high"]
+            style, low, high = styles[row["agent"]], row[f"{name}_low"], row[f"{name}_high"]
             if low is not None:
-                axis.hlines(height, low, high, color=look.colour, linewidth=1.6, alpha=0.6)
-            face = look.colour if filled else "white"
-            axis.plot(row[name], height, look.marker, color=look.colour, markerfacecolor=face)
+                axis.hlines(height, low, high, color=style.colour, linewidth=1.6, alpha=0.6)
+            face = style.colour if filled else "white"
+            axis.plot(row[name], height, style.marker, color=style.colour, markerfacecolor=face)
     names = shorten(rows["agent"], LABEL_WIDTH)
     labels = [
         for_figure(names[row["agent"]]) + (f" ({row['envs']} of {row['of']} envs)" if row["envs"] < row["of"] else "")
@@ -250,19 +248,19 @@ def score_intervals(board: Leaderboard, group: str, styles: Looks | None = None)
     return figure
 
 
-@on_paper
-def draw_profiles(group: str, shown: CurvesFigure) -> Figure:
+@publication_style
+def draw_profiles(group: str, content: CurvesFigure) -> Figure:
     """Draw the share of runs above each score, see :func:`profile_figure`."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
-    (panel,) = shown.panels
-    _draw_curves(axis, panel.curves, shorten(panel.curves, LABEL_WIDTH), shown)
+    (panel,) = content.panels
+    _draw_curves(axis, panel.curves, shorten(panel.curves, LABEL_WIDTH), content)
     axis.set(ylabel="Share of runs with a score above $s$", xlim=(0, 1), ylim=(-0.02, 1.02))
     axis.set_title(f"{group}: performance profiles", loc="left")
     shared_legend(figure)
     return figure
 
 
-@on_paper
+@publication_style
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     """Draw the probability that a run of the agent in the row scores higher than one of the agent in the column."""
     rows = known_improvement(board, group)
@@ -289,16 +287,16 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     return figure
 
 
-@on_paper
-def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figure:
+@publication_style
+def critical_differences(ranking: Ranking, styles: LineStyles | None = None) -> Figure:
     """Draw mean ranks, the best agent on top; a bar at the side joins agents that the test does not distinguish."""
-    styles = styles or looks(ranking.agents)
+    styles = styles or line_styles(ranking.agents)
     heights = np.arange(len(ranking.agents))
     figure, ((axis,),) = _panels(1, 1, 1.1 + 0.24 * len(heights))
     names = shorten(ranking.agents, LABEL_WIDTH)
     for height, agent, rank in zip(heights, ranking.agents, ranking.ranks, strict=True):
-        look = styles[agent]
-        axis.plot(rank, height, look.marker, color=look.colour, markersize=6)
+        style = styles[agent]
+        axis.plot(rank, height, style.marker, color=style.colour, markersize=6)
         axis.annotate(f"{rank:.2f}", (rank, height), (6, 0), textcoords="offset points", va="center", fontsize=7.5)
     end = len(heights) + 0.3
     for index, members in enumerate(ranking.groups):
@@ -315,42 +313,42 @@ def critical_differences(ranking: Ranking, styles: Looks | None = None) -> Figur
     return figure
 
 
-@on_paper
-def draw_choices(env: str, shown: CurvesFigure) -> Figure:
+@publication_style
+def draw_choices(env: str, content: CurvesFigure) -> Figure:
     """Draw how often each target set or scope had been chosen after t rounds, a panel per agent."""
-    columns = min(3, len(shown.panels))
-    figure, axes = _panels(-(-len(shown.panels) // columns), columns, 2.1)
-    short = shorten([panel.title for panel in shown.panels], LABEL_WIDTH)
-    for axis, panel in zip(axes.flat, shown.panels, strict=False):
-        _draw_shares(axis, panel.curves, shown)
+    columns = min(3, len(content.panels))
+    figure, axes = _panels(-(-len(content.panels) // columns), columns, 2.1)
+    short = shorten([panel.title for panel in content.panels], LABEL_WIDTH)
+    for axis, panel in zip(axes.flat, content.panels, strict=False):
+        _draw_shares(axis, panel.curves, content)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
-    for axis in axes.flat[len(shown.panels) :]:
+    for axis in axes.flat[len(content.panels) :]:
         axis.axis("off")
     shared_legend(figure)
     return figure
 
 
-@on_paper
+@publication_style
 def frequency_curves(axis: Axes, runs: Sequence[Run]) -> None:
     """Draw how often each target set or scope had been chosen after t rounds in the runs of one agent."""
-    shown = choice_figure(runs, [runs[0].agent])
-    _draw_shares(axis, shown.panels[0].curves, shown)
+    content = choice_figure(runs, [runs[0].agent])
+    _draw_shares(axis, content.panels[0].curves, content)
 
 
-def _draw_shares(axis: Axes, curves: Mapping[str, Curve], shown: CurvesFigure) -> None:
-    _draw_curves(axis, curves, {name: _short(name, LABEL_WIDTH) for name in curves}, shown)
+def _draw_shares(axis: Axes, curves: Mapping[str, Curve], content: CurvesFigure) -> None:
+    _draw_curves(axis, curves, {name: _short(name, LABEL_WIDTH) for name in curves}, content)
     axis.set(ylabel="Share of rounds 1 to $t$", ylim=(-0.02, 1.02))
 
 
-@on_paper
-def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: Looks) -> Figure:
+@publication_style
+def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: LineStyles) -> Figure:
     """Draw the expected rewards recommended after the last round, all seeds, a panel per pair of objectives.
 
     Args:
         env: title of the figure.
         runs: runs of one environment.
         front: their :func:`known_front`.
-        styles: looks of the agents.
+        styles: styles of the agents.
     """
     names, optimal = front
     recommended: dict[str, list[np.ndarray]] = {}
@@ -363,9 +361,9 @@ def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: Looks) -> F
         points, line = optimal[np.argsort(optimal[:, i])], "." if len(names) > 2 else "-"
         axis.plot(points[:, i], points[:, j], line, color=GREY, label="Pareto front")
         for agent, vectors_of_seeds in recommended.items():
-            look, points = styles[agent], np.concatenate(vectors_of_seeds)
-            style = {"linestyle": "none", "marker": look.marker, "markersize": 3.5, "color": look.colour}
-            axis.plot(points[:, i], points[:, j], label=for_figure(agent), **style)
+            style, points = styles[agent], np.concatenate(vectors_of_seeds)
+            marks = {"linestyle": "none", "marker": style.marker, "markersize": 3.5, "color": style.colour}
+            axis.plot(points[:, i], points[:, j], label=for_figure(agent), **marks)
         axis.set(xlabel=names[i], ylabel=names[j])
     for axis in axes[len(pairs) :]:
         axis.set_axis_off()
@@ -374,17 +372,17 @@ def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: Looks) -> F
     return figure
 
 
-@on_paper
-def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
+@publication_style
+def draw_targets(runs: Sequence[Run], styles: LineStyles | None = None) -> Figure:
     """Draw the share of runs that reached each target, against rounds and seconds; environments have equal weight.
 
     Args:
         runs: runs of several agents, at least one of them with targets, see :func:`has_targets`.
-        styles: looks of the agents.
+        styles: styles of the agents.
     """
     timed = list(filter(has_targets, runs))
     of_agent = by_agent(timed, dict.fromkeys(run.agent for run in timed))
-    styles, names = styles or looks(of_agent), shorten(of_agent, LABEL_WIDTH)
+    styles, names = styles or line_styles(of_agent), shorten(of_agent, LABEL_WIDTH)
     figure, axes = _panels(2, len(TARGETS), 1.8, sharex="row", sharey=True)
     for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
         for agent, runs_of_agent in of_agent.items():
@@ -393,8 +391,8 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
                 known = reached[np.isfinite(reached) & (reached > 0.0)]
                 x = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
                 share = np.mean([shares(reached[envs == env], x) for env in np.unique(envs)], axis=0)
-                style = {"markersize": 3.5, "markevery": 12, "drawstyle": "steps-post"} | styles[agent].of_line
-                axis.plot(x, share, label=for_figure(names[agent]), **style)
+                line = {"markersize": 3.5, "markevery": 12, "drawstyle": "steps-post"} | styles[agent].plot_arguments
+                axis.plot(x, share, label=for_figure(names[agent]), **line)
         for axis in row:
             axis.set(xscale="log", xlabel=label, ylim=(-0.03, 1.03))
         row[0].set_ylabel("Share of runs")
@@ -404,42 +402,42 @@ def draw_targets(runs: Sequence[Run], styles: Looks | None = None) -> Figure:
     return figure
 
 
-@on_paper
-def mean_curve(axis: Axes, curves: np.ndarray, label: str, look: Look, floor: float = -np.inf) -> None:
+@publication_style
+def mean_curve(axis: Axes, curves: np.ndarray, label: str, style: LineStyle, floor: float = -np.inf) -> None:
     """Draw the mean over seeds against rounds, with each run if there are fewer than five seeds, else a 95 % band.
 
     Args:
         axis: axes to draw on.
         curves: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
         label: name of the line in a legend.
-        look: colour, dash and marker.
+        style: colour, dash and marker.
         floor: lower values are drawn at it, for logarithmic axes.
     """
-    _draw_curve(axis, curve(curves, floor), label, look)
+    _draw_curve(axis, curve(curves, floor), label, style)
 
 
-def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, str], shown: CurvesFigure) -> None:
-    """Draw curves with their looks, and the horizontal axis."""
-    for key, drawn in curves.items():
-        _draw_curve(axis, drawn, names[key], shown.looks[key])
-    if isinstance(shown.horizontal, Rounds):
+def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, str], figure: CurvesFigure) -> None:
+    """Draw curves with their styles, and the horizontal axis."""
+    for key in curves:
+        _draw_curve(axis, curves[key], names[key], figure.styles[key])
+    if isinstance(figure.horizontal, Rounds):
         round_axis(axis)
     else:
-        axis.set_xlabel(shown.horizontal.matplotlib_title)
+        axis.set_xlabel(figure.horizontal.matplotlib_title)
         axis.margins(x=0.01)
 
 
-def _draw_curve(axis: Axes, shown: Curve, label: str, look: Look) -> None:
-    step = max(1, len(shown.x) // MARKERS_PER_LINE)
+def _draw_curve(axis: Axes, curve: Curve, label: str, style: LineStyle) -> None:
+    step = max(1, len(curve.x) // MARKERS_PER_LINE)
     # Offset the markers, so that those of lines that coincide do not overlap.
     first = int(step * (0.31 * len(axis.lines) % 1.0))
-    style = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **look.of_line}
-    axis.plot(shown.x, shown.mean, label=for_figure(label), **style)
-    if shown.low is not None and shown.high is not None:
-        axis.fill_between(shown.x, shown.low, shown.high, color=look.colour, alpha=0.15, linewidth=0)
-    if len(shown.runs):
-        lines = [np.column_stack([shown.x, run]) for run in shown.runs]
-        axis.add_collection(LineCollection(lines, colors=look.colour, linewidths=0.5, alpha=0.4, zorder=1.5))
+    line = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **style.plot_arguments}
+    axis.plot(curve.x, curve.mean, label=for_figure(label), **line)
+    if curve.low is not None and curve.high is not None:
+        axis.fill_between(curve.x, curve.low, curve.high, color=style.colour, alpha=0.15, linewidth=0)
+    if len(curve.runs):
+        lines = [np.column_stack([curve.x, run]) for run in curve.runs]
+        axis.add_collection(LineCollection(lines, colors=style.colour, linewidths=0.5, alpha=0.4, zorder=1.5))
 
 
 def scale_to_lines(axis: Axes) -> None:
@@ -458,7 +456,7 @@ def scale_to_lines(axis: Axes) -> None:
     axis.set_ylim(heights.min() - margin, heights.max() + margin)
 
 
-@on_paper
+@publication_style
 def shared_legend(figure: Figure) -> None:
     """Add one legend above all panels, with each label once, and increase the figure's height to make room."""
     handles = {

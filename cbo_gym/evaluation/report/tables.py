@@ -168,8 +168,8 @@ def _failures(board: Leaderboard, group: str, agent: str) -> str:
 
 def _seeds(board: Leaderboard, min_seeds: int, max_seeds: int) -> str:
     """Return ``5``, or ``2-4 of 5`` if some agents or environments have fewer seeds than others."""
-    shown = str(max_seeds) if min_seeds == max_seeds else f"{min_seeds}-{max_seeds}"
-    return shown if min_seeds == board.seeds else f"{shown} of {board.seeds}"
+    seeds = str(max_seeds) if min_seeds == max_seeds else f"{min_seeds}-{max_seeds}"
+    return seeds if min_seeds == board.seeds else f"{seeds} of {board.seeds}"
 
 
 def _metric(row: Mapping[str, Any], name: str) -> Cell:
@@ -204,8 +204,8 @@ def env_table(board: Leaderboard, env: str) -> Table:
     titles = {
         name: metric.title
         for name, metric in METRICS.items()
-        if metric.shown == "always"
-        or (metric.shown == "where any" and agents[f"{name}_seeds" if metric.censored else name].count())
+        if metric.column == "always"
+        or (metric.column == "where any" and agents[f"{name}_seeds" if metric.censored else name].count())
     }
     rows = [
         [
@@ -349,8 +349,8 @@ def _graph_knowledge(run: Run) -> tuple[str, str]:
     if graph == "known":
         return env, ""
     parameters = {name.removeprefix("graph_"): value for name, value in spec.parameters if name in GRAPH_KEYWORDS[1:]}
-    shown = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-    return env, f"{graph} ({shown})" if shown else str(graph)
+    keywords = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    return env, f"{graph} ({keywords})" if keywords else str(graph)
 
 
 def instance_tables(board: Leaderboard) -> dict[str, Table]:

@@ -61,8 +61,8 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         super().__init__(problem)
         data = problem.data(Adversary)
         assert data is not None
-        self._luck = data.luck
-        self._luck_index = [variable.name for variable in problem.scm.noisy].index(self._luck)
+        self._randomness = data.randomness
+        self._luck_index = [variable.name for variable in problem.scm.noisy].index(self._randomness)
         self._native_moves = self.move_domains.points_to_native(self.moves)
         self.game = Game(self._action_grid, self.moves, self._rewards_without_noise())
         self.strategy = make_strategy(adversary, self.game)
@@ -90,7 +90,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         return Intervention([*intervention.soft, *native])
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Memory:
-        return self.strategy.remember(memory, self._points(intervention), values[self._luck])
+        return self.strategy.remember(memory, self._points(intervention), values[self._randomness])
 
     def _points(self, intervention: Intervention) -> list[Floats]:
         pairs = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's follow

@@ -25,10 +25,10 @@ class AdversarialInterface(SoftInterface):
 
     mode = Mode.ADVERSARIAL
     takes_limits = False
-    trial_sets = ""
+    trial_description = ""
     unit_rewards = True
     several_objectives = False
-    takes_kinds = False
+    takes_mixed_domains = False
     task_class = AdversarialTask
     remembers = True
 

@@ -84,13 +84,13 @@ class Strategy(ABC):
             ArgumentError: if the move is out of range.
         """
 
-    def remember(self, memory: Memory, action: Sequence[Floats], luck: Floats) -> Memory:
+    def remember(self, memory: Memory, action: Sequence[Floats], uniform: Floats) -> Memory:
         """Return the memory on which the next move depends.
 
         Args:
             memory: the memory on which the last move depended.
             action: the action played, in [0, 1]: one number, or one array of a batch, for each coordinate.
-            luck: the round's uniform number in [0, 1], from which random moves are drawn.
+            uniform: the round's uniform number in [0, 1], from which random moves are drawn.
         """
         return memory
 
@@ -124,12 +124,12 @@ class Adaptive(Strategy):
     def move(self, memory: Reply, action: Sequence[Floats]) -> np.ndarray:
         return self.game.moves[memory.move]
 
-    def remember(self, memory: Reply, action: Sequence[Floats], luck: Floats) -> Reply:
+    def remember(self, memory: Reply, action: Sequence[Floats], uniform: Floats) -> Reply:
         rewards = DISCOUNT * memory.rewards + self.game.rewards[self.game.index_of(action)]
-        drawn, reply = index_at(luck / RANDOM_MOVE_PROBABILITY, len(self.game.moves)), _worst(rewards)
-        if type(luck) is float:
-            return Reply(rewards, drawn if luck < RANDOM_MOVE_PROBABILITY else reply)
-        return Reply(rewards, np.where(luck < RANDOM_MOVE_PROBABILITY, drawn, reply))
+        random_move, reply = index_at(uniform / RANDOM_MOVE_PROBABILITY, len(self.game.moves)), _worst(rewards)
+        if type(uniform) is float:
+            return Reply(rewards, random_move if uniform < RANDOM_MOVE_PROBABILITY else reply)
+        return Reply(rewards, np.where(uniform < RANDOM_MOVE_PROBABILITY, random_move, reply))
 
 
 class Informed(Strategy):
@@ -152,9 +152,9 @@ class Informed(Strategy):
     def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
         return self.game.moves[np.where(memory == NO_MOVE, self._replies[self.game.index_of(action)], memory)]
 
-    def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
-        drawn = index_at(luck / RANDOM_MOVE_PROBABILITY, len(self.game.moves))
-        return np.where(np.less(luck, RANDOM_MOVE_PROBABILITY), drawn, NO_MOVE)
+    def remember(self, memory: np.ndarray, action: Sequence[Floats], uniform: Floats) -> np.ndarray:
+        random_move = index_at(uniform / RANDOM_MOVE_PROBABILITY, len(self.game.moves))
+        return np.where(np.less(uniform, RANDOM_MOVE_PROBABILITY), random_move, NO_MOVE)
 
 
 class MoveList(Strategy):
@@ -177,7 +177,7 @@ class MoveList(Strategy):
     def move(self, memory: int, action: Sequence[Floats]) -> np.ndarray:
         return self._moves[memory % len(self._moves)]
 
-    def remember(self, memory: int, action: Sequence[Floats], luck: Floats) -> int:
+    def remember(self, memory: int, action: Sequence[Floats], uniform: Floats) -> int:
         return memory + 1
 
 
@@ -210,7 +210,7 @@ class MoveFunction(Strategy):
             )
         return point
 
-    def remember(self, memory: np.ndarray, action: Sequence[Floats], luck: Floats) -> np.ndarray:
+    def remember(self, memory: np.ndarray, action: Sequence[Floats], uniform: Floats) -> np.ndarray:
         actions = np.stack(action, axis=-1)
         past = np.broadcast_to(memory, (*actions.shape[:-1], *memory.shape[-2:]))
         return np.concatenate([past, actions[..., None, :]], axis=-2)

@@ -43,7 +43,7 @@ class AggregatedInterface(ParametricInterface):
     """Actions that are cells of the parameter box."""
 
     mode = Mode.AGGREGATED
-    trial_sets = "an interval of each parameter"
+    trial_description = "an interval of each parameter"
     task_class = AggregatedTask
     own_axes = 1  # the representative points
 

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import InvalidAction
 
-from cbo_gym.actions import Codec, Costs, Interval, Kind, Space
+from cbo_gym.actions import Codec, Costs, Interval, Space, TypedDomain
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.costs import Changed
 from cbo_gym.actions.reading import copy_action
@@ -87,7 +87,7 @@ class Interface(ABC):
     #: Whether a round may have several objectives.
     several_objectives: ClassVar[bool] = False
     #: What a trial of a study sets, in words; empty if studies cannot have the mode.
-    trial_sets: ClassVar[str] = ""
+    trial_description: ClassVar[str] = ""
     #: Why a study needs a diagram; empty if it needs none.
     diagram_reason: ClassVar[str] = ""
     #: Name of a trial's setting that no parameter of a study may have -> what it is.
@@ -129,7 +129,7 @@ class Interface(ABC):
         self.codec = self.make_codec()
         self.domains = self.codec.domains
         self.costs: Costs | None = None
-        labelled = [name for name, kind in self.domains.kinds.items() if kind.categories]
+        labelled = [name for name, domain in self.domains.typed.items() if domain.categories]
         constrained = [constraint.node for constraint in problem.outcomes.constraints] if self.sets_variables else []
         if wrong := [name for name in constrained if name in labelled]:
             raise ArgumentError(f"{problem.name}: a constraint is on a number, and {wrong[0]} is a category")
@@ -186,7 +186,7 @@ class Interface(ABC):
     def coordinate_labels(self) -> Sequence[tuple[str, str]]:
         """Name and range of each coordinate of ``domains``, in words."""
         return [
-            (name, domain.in_words() if isinstance(domain, Kind) else f"{domain[0]:g} to {domain[1]:g}")
+            (name, domain.in_words() if isinstance(domain, TypedDomain) else f"{domain[0]:g} to {domain[1]:g}")
             for name, domain in zip(self.domains.names, self.domains.intervals, strict=True)
         ]
 

@@ -28,23 +28,23 @@ class ParametricInterface(Interface):
 
     task_class: ClassVar[type[ParametricTask]]
     #: Whether parameters may be categories or integers, or have steps or logarithmic scales.
-    takes_kinds: ClassVar[bool] = False
+    takes_mixed_domains: ClassVar[bool] = False
 
     def require_parameters(self) -> Domains:
         """Return the domains of the soft parameters.
 
         Raises:
-            ArgumentError: if the problem has no soft parameters, is a masked problem, or has kinds of parameters (such
+            ArgumentError: if the problem has no soft parameters, is a masked problem, or has typed domains (such
                 as categories) that the mode does not take.
         """
         if self.problem.data(SuperArms) is not None:
             raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
         if self.scm.action_dim == 0:
             raise ArgumentError(f"{self.problem.name} has no soft parameters, so no {self.mode} mode")
-        if (kinds := self.problem.domains.kinds) and not self.takes_kinds:
+        if (typed := self.problem.domains.typed) and not self.takes_mixed_domains:
             raise ArgumentError(
                 f"{self.mode} mode takes only numbers between bounds; {self.problem.name} has "
-                f"{', '.join(f'{name}: {kind!r}' for name, kind in kinds.items())}"
+                f"{', '.join(f'{name}: {domain!r}' for name, domain in typed.items())}"
             )
         return self.problem.domains
 

@@ -21,7 +21,7 @@ class ContextualInterface(ChoiceInterface):
     """Actions that set a scope's variables after the contexts were seen."""
 
     mode = Mode.CONTEXTUAL
-    trial_sets = "some variables, after contexts were observed"
+    trial_description = "some variables, after contexts were observed"
     task_class = ContextualTask
     key = "scope"
     codec_class = PolicyCodec

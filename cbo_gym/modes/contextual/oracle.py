@@ -86,7 +86,7 @@ class ContextualOracle(Oracle):
         contexts = self.dynamics.contexts
         random = self._random_value()
         if contexts.value is not None and self._has_known_response:
-            return Optimum(contexts.value, contexts.policy, 0.0, *random)
+            return Optimum(contexts.value, contexts.policy_description, 0.0, *random)
         rows = self.dynamics.natural_contexts(self._noise(CONTEXTS_PER_REPLICATE))
         # Other noise than that of the search.
         fresh = ContextualOracle(self.dynamics, seed=self._seed + 1)
@@ -96,7 +96,7 @@ class ContextualOracle(Oracle):
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
         sets = [", ".join(sorted(chosen)) for chosen in self.dynamics.variable_sets() if chosen]
         searched_policy = f"the best values of {' or '.join(sets)} in each context, by search"
-        policy = contexts.policy if self._has_known_response else searched_policy
+        policy = contexts.policy_description if self._has_known_response else searched_policy
         return Optimum(float(values.mean()), policy, float(error), *random)
 
     def _replicates_given(self, intervention: Intervention, contexts: np.ndarray, points: int) -> np.ndarray:

@@ -27,7 +27,7 @@ class DiscreteInterface(SettingInterface):
     """Actions that choose one of a list of interventions."""
 
     mode = Mode.DISCRETE
-    trial_sets = "one of a list of arms"
+    trial_description = "one of a list of arms"
     unit_rewards = True
     task_class = DiscreteTask
     codec: ArmCodec

@@ -18,7 +18,7 @@ class HardInterface(ChoiceInterface):
     """Actions that set a target set to values."""
 
     mode = Mode.HARD
-    trial_sets = "some variables, to values"
+    trial_description = "some variables, to values"
     random_rounds_of = "a target set"
     task_class = HardTask
     key = "target"

@@ -41,7 +41,7 @@ class PartialInterface(ParametricInterface):
     task_class = PartialTask
     remembers = True
     usual_initial_data = (0, None)
-    trial_sets = "a variable to measure, and its inputs"
+    trial_description = "a variable to measure, and its inputs"
     diagram_reason = "its edges are the inputs of the variables that a trial measures"
     reserved_names = {PurchaseCodec.choice_name: "a trial has the variable that it measures"}
     codec: PurchaseCodec

@@ -23,10 +23,10 @@ class SoftInterface(ParametricInterface):
     """Actions that are the vector of the mechanisms' parameters."""
 
     mode = Mode.SOFT
-    trial_sets = "all parameters"
+    trial_description = "all parameters"
     several_objectives = True
     takes_limits = True
-    takes_kinds = True
+    takes_mixed_domains = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
     usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
 

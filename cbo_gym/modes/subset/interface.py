@@ -25,7 +25,7 @@ class SubsetInterface(SoftInterface):
 
     mode = Mode.SUBSET
     takes_limits = False
-    trial_sets = ""
+    trial_description = ""
     task_class = SubsetTask
     usual_initial_data = (0, 0)
     codec: SuperArmCodec

@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 
-from cbo_gym.actions import Domains, Interval, Kind, Limits
+from cbo_gym.actions import Domains, Interval, Limits, TypedDomain
 from cbo_gym.actions.domains import read_domain
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.base import Problem, gaussian_noise, minimal_targets, require_interval
@@ -178,7 +178,7 @@ def _domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, I
         except ArgumentError as error:
             raise ArgumentError(f"{argument}: the domain of {name!r}: {error}") from error
         require_interval(f"{argument}: the domain of {name!r}", domain)
-        domains[name] = domain if isinstance(domain, Kind) else (float(domain[0]), float(domain[1]))
+        domains[name] = domain if isinstance(domain, TypedDomain) else (float(domain[0]), float(domain[1]))
     return domains
 
 

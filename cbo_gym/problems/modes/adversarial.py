@@ -24,12 +24,12 @@ class Adversary(ModeData):
     Args:
         coordinates: number of soft parameters of the adversary, the last ones of the system.
         levels: values that each coordinate of either player may take.
-        luck: name of a latent U(0, 1) variable that affects no other variable and decides the adversary's random moves.
+        randomness: name of a latent U(0, 1) variable without effects, for the adversary's random moves.
     """
 
     coordinates: int
     levels: int = 4
-    luck: str = "luck"
+    randomness: str = "randomness"
 
     def check(self, problem: Problem) -> None:
         coordinates = whole_number("the adversary's coordinates", self.coordinates, at_least=1)
@@ -44,13 +44,13 @@ class Adversary(ModeData):
                 f"{levels} levels make {pairs} pairs of an action and a move; at most {MAX_PAIRS} are allowed"
             )
         latent = {v.name: v.noise for v in problem.scm.noisy if not v.observed}
-        if latent.get(self.luck) != Uniform(0.0, 1.0) or self.luck in problem.scm.noise_of_reward:
+        if latent.get(self.randomness) != Uniform(0.0, 1.0) or self.randomness in problem.scm.noise_of_reward:
             raise ArgumentError(
-                f"{self.luck!r} must be a latent variable without effects whose noise is "
-                "Uniform(0, 1), the adversary's luck"
+                f"{self.randomness!r} must be a latent variable without effects whose noise is "
+                "Uniform(0, 1), the adversary's randomness"
             )
         if shared := {v.name for v in problem.scm.variables}.intersection(problem.domains.names[agent_dim:]):
             raise ArgumentError(f"{sorted(shared)} name variables and coordinates of the adversary")
 
     def transform(self, transform: Transform) -> Adversary:
-        return replace(self, luck=transform.names[self.luck])
+        return replace(self, randomness=transform.names[self.randomness])

@@ -32,7 +32,7 @@ class Contexts(ModeData):
             the mechanisms are unknown.
         best_response: function from the contexts' values to the native values of an intervention that maximises E[Y |
             x, c] over all scopes; it sets the same variables in every context. None if theory gives none.
-        policy: description of ``best_response`` in words.
+        policy_description: ``best_response`` in words; None without one.
         value: exact E[Y] under ``best_response``; None if it is unknown.
     """
 
@@ -40,7 +40,7 @@ class Contexts(ModeData):
     scopes: Sequence[Scope]
     noise_given: Callable[[Columns, Columns], Columns] | None = None
     best_response: Callable[[Columns], Columns] | None = None
-    policy: str | None = None
+    policy_description: str | None = None
     value: float | None = None
 
     def check(self, problem: ProblemStatement) -> None:
@@ -55,7 +55,7 @@ class Contexts(ModeData):
             self._check_scope(scope, problem)
 
     def transform(self, transform: Transform) -> Contexts:
-        names, policy = transform.names, _TransformedPolicy(transform, self)
+        names, transformed = transform.names, _TransformedPolicy(transform, self)
         scopes = [
             frozenset((names[name], transform.rename(contexts)) for name, contexts in scope) for scope in self.scopes
         ]
@@ -63,9 +63,9 @@ class Contexts(ModeData):
             self,
             names=transform.shuffle([names[name] for name in self.names], CONTEXTS),
             scopes=transform.shuffle(scopes, SETS),
-            noise_given=policy.noise_given,
-            best_response=policy.best_response if self.best_response else None,
-            policy=None if self.policy is None else transform.describe_policy(self.policy),
+            noise_given=transformed.noise_given,
+            best_response=transformed.best_response if self.best_response else None,
+            policy_description=self.policy_description and transform.describe_policy(self.policy_description),
             value=None if self.value is None else float(transform.reward.to_new(self.value)),
         )
 

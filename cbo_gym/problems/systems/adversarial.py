@@ -28,7 +28,7 @@ CITATION = (
 # Number of values of every coordinate of both players.
 LEVELS = 4
 # Name of the latent U(0, 1) variable from which the adversary's random moves are drawn.
-LUCK = "luck"
+RANDOMNESS = "randomness"
 
 
 def dropwave_penny() -> Problem:
@@ -139,10 +139,10 @@ def _game(
     domains = [*actions, *adversary_domains]
     low, high = _reward_range(StructuralCausalModel(read_equations(equations, 0.0, actions=names), "Y"), domains)
     scaled = {**equations, "Y": f"({equations['Y']} - {low}) / {high - low}"}
-    luck = Variable(LUCK, own_noise, noise=Uniform(0.0, 1.0), observed=False)
+    randomness = Variable(RANDOMNESS, own_noise, noise=Uniform(0.0, 1.0), observed=False)
     return Problem(
         name=name,
-        scm=StructuralCausalModel([*read_equations(scaled, 0.0, actions=names), luck], "Y"),
+        scm=StructuralCausalModel([*read_equations(scaled, 0.0, actions=names), randomness], "Y"),
         description=description,
         citation=CITATION,
         action_domains=domains,
@@ -150,7 +150,7 @@ def _game(
         noiseless_mean=True,
         # Moves are noise to a method that does not observe them.
         noise_known=False,
-        modes=[Adversary(len(adversary_domains), LEVELS, LUCK)],
+        modes=[Adversary(len(adversary_domains), LEVELS, RANDOMNESS)],
     )
 
 

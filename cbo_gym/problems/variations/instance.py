@@ -115,11 +115,11 @@ class InstanceRules:
         """Draw a transform.
 
         Raises:
-            ArgumentError: for a problem with kinds of values that cannot be transformed.
+            ArgumentError: for a problem with typed domains, which cannot be transformed.
         """
-        if kinds := Domains(self.manipulable).kinds | self.problem.domains.kinds:
+        if typed := Domains(self.manipulable).typed | self.problem.domains.typed:
             raise ArgumentError(
-                f"{self.problem.name} has {', '.join(map(repr, kinds.values()))}, which have no other units, so it has "
+                f"{self.problem.name} has {', '.join(map(repr, typed.values()))}, which have no other units, so it has "
                 "no instances; leave instance at 0"
             )
         names = self._draw_names()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from cbo_gym.actions import Kind
+from cbo_gym.actions import TypedDomain
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.forecast import percent
 from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
@@ -102,7 +102,7 @@ def _bounds(case: Case, name: str) -> str:
     if description.arms:
         return "one of " + ", ".join(map(format_value, sorted({arm[name] for arm in description.arms if name in arm})))
     domain = description.parameters[name].bounds if name in description.parameters else description.settable[name]
-    if isinstance(domain, Kind):
+    if isinstance(domain, TypedDomain):
         return domain.in_words()
     return f"{format_value(domain[0])} to {format_value(domain[1])}"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cbo_gym.actions import Kind, Range
+from cbo_gym.actions import Range, TypedDomain
 from cbo_gym.actions.codec import ArmCodec
 from cbo_gym.scm.scopes import pomis
 from cbo_gym.study.expectation import Band
@@ -126,13 +126,13 @@ def _panel(line: Line, limits: tuple[float, float]) -> Figure:
     # The axes have the same position in all panels, so that they are aligned.
     axis, band = figure.add_axes(INSIDE), line.band
     axis.set_ylim(limits)
-    kind = line.domain if isinstance(line.domain, Kind) else None
-    if kind is not None and kind.categories:
+    domain = line.domain if isinstance(line.domain, TypedDomain) else None
+    if domain is not None and domain.categories:
         axis.vlines(line.points, band.low, band.high, color=BLUE, linewidth=6, alpha=0.3)
         axis.plot(line.points, band.mean, "_", color=BLUE, markersize=9)
         mark, dots = line.at, line.measured
-        axis.set(xlabel=line.axis, xlim=(-0.5, kind.high + 0.5))
-        axis.set_xticks(range(len(kind.categories)), [name[:MAX_LABEL] for name in kind.categories])
+        axis.set(xlabel=line.axis, xlim=(-0.5, domain.high + 0.5))
+        axis.set_xticks(range(len(domain.categories)), [name[:MAX_LABEL] for name in domain.categories])
     elif line.axis:
         axis.fill_between(line.points, band.low, band.high, color=BLUE, alpha=0.2, linewidth=0)
         axis.plot(line.points, band.mean, color=BLUE)
@@ -140,7 +140,7 @@ def _panel(line: Line, limits: tuple[float, float]) -> Figure:
         dots = [(x, y) for x, y in line.measured if left <= x <= right]
         pad = 0.02 * (right - left)
         axis.set(xlabel=line.axis, xlim=(left - pad, right + pad))
-        if isinstance(kind, Range) and kind.scale == "log":
+        if isinstance(domain, Range) and domain.scale == "log":
             axis.set(xscale="log", xlim=(left, right))
     else:
         axis.plot([0.3, 0.3], [band.low[0], band.high[0]], color=BLUE, linewidth=6, alpha=0.3)

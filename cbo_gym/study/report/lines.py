@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cbo_gym.actions import Domains, Interval, Kind
+from cbo_gym.actions import Domains, Interval, TypedDomain
 from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec, PurchaseCodec
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Band
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     @property
     def best(self) -> str:
         """Value of the coordinate in the action that is best by belief, in words."""
-        return number(self.domain.label(self.at) if isinstance(self.domain, Kind) else self.at)
+        return number(self.domain.label(self.at) if isinstance(self.domain, TypedDomain) else self.at)
 
 
 def lines_of(snapshot: Snapshot) -> list[Line]:
