@@ -9,9 +9,10 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,20 @@ COMPRESSED = {
 }
 ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
-# A comment begins with "#", but "#N/A" is a cell of a spreadsheet.
-COMMENT = re.compile(r"\s*#(?!(N/A|NA|REF|VALUE|DIV/0|NAME|NUM|NULL)\b)", re.I)
+OTHER_FORMATS = {
+    rb"\s*<": "HTML or XML",
+    rb"\s*(\{|\[\s*\{)": "JSON",
+    rb"%PDF": "PDF",
+    rb"PAR1": "Parquet",
+}
+# A spreadsheet writes "#DIV/0!", "#WERT!" or "#NAME?", in the language of its user, for a formula that failed, and
+# "####" for a column that is too narrow.
+ERROR_CELL = r"#(N/?[ADV]|[^\s,;|#]+[!?]|#+)(?=[\s,;|\"]|$)"
+# A comment begins with "#".
+COMMENT = re.compile(rf"\s*(?!{ERROR_CELL})#", re.I)
+ONLY_COMMENTS = "lines that begin with # are comments; put another character before it if they are rounds"
+# Rows among which the header is looked for; those above it are a title.
+MAX_TITLE_ROWS = 20
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
 
 
@@ -75,6 +88,43 @@ class Table:
     def label(self, index: int) -> str:
         """Return the name of a row in messages: ``"line 7"``."""
         return f"{self.noun} {self.numbers[index]}"
+
+    def below_title(self, is_name: Callable[[str], bool]) -> Table:
+        """Return the table below the row with the names of variables, if the rows above it are only a title."""
+        rows = [self.names, *self.rows[:MAX_TITLE_ROWS]]
+        counts = [count_names(row, is_name, is_first=not index) for index, row in enumerate(rows)]
+        header = counts.index(max(counts))
+        if header == 0:
+            return self
+        labels = [self.header or "the header", *map(self.label, range(header))]
+        require_title(dict(zip(labels, counts, strict=False)))
+        return replace(
+            self, names=rows[header], rows=self.rows[header:], numbers=self.numbers[header:], header=labels[header]
+        )
+
+
+def count_names(cells: Sequence[Any], is_name: Callable[[str], bool], *, is_first: bool) -> int:
+    """Return how many cells of a row name a column; below the first row, 0 for a row that cannot be a header."""
+    filled = [cell for cell in cells[:MAX_COLUMNS] if cell is not None and str(cell).strip()]
+    count = sum(isinstance(cell, str) and is_name(cell) for cell in filled)
+    return count if is_first or count > 1 or count == len(filled) else 0
+
+
+def require_title(counts: Mapping[str, int]) -> None:
+    """Refuse a row with names of variables above the header.
+
+    Args:
+        counts: label of a row -> number of its names; the last is the header.
+
+    Raises:
+        ArgumentError: naming both rows.
+    """
+    *above, header = counts
+    for label in above:
+        if counts[label]:
+            raise ArgumentError(
+                f"{label} and {header} both have names of variables; delete the rows above the one that is the header"
+            )
 
 
 def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
@@ -114,12 +164,18 @@ def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "
     for magic, compression in COMPRESSED.items():
         if re.match(magic, content):
             raise ArgumentError(f"{source}the content is compressed ({compression}); give the unpacked file")
+    for magic, name in OTHER_FORMATS.items():
+        if re.match(magic, content.removeprefix(codecs.BOM_UTF8)):
+            raise ArgumentError(
+                f"{source}the content is {name}, whatever the name of the file; open it in the program that reads it, "
+                "and save the table as .xlsx or CSV, or give a data frame"
+            )
     if content.startswith(OLD_EXCEL):
         raise ArgumentError(
             f"{source}it is an old Excel file (.xls) or has a password; save it as .xlsx without one, or as CSV"
         )
     if content.startswith(ZIP):
-        return _read_workbook(content, source)
+        return _read_workbook(content, is_name, source)
     return _read_csv(_decode(content, source), is_name, source)
 
 
@@ -148,51 +204,71 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
     separator = None
     if lines and (declared := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
         separator, lines[0] = declared[1], "\n"
-    comment = _blank_comments(lines)
+    comments = _blank_comments(lines)
     filled = [number for number, line in enumerate(lines) if line != "\n"]
     if not filled:
-        raise ArgumentError(f"{source}there are no rows of data; the file is empty")
+        raise ArgumentError(f"{source}there are no rows of data; {ONLY_COMMENTS if comments else 'the file is empty'}")
     first = filled[0]
     # NumPy writes the header as a comment, and a name may begin like one.
-    headers = [lines[first], *([comment.strip().removeprefix("#"), comment] if comment else [])]
+    comment = comments.get(first - 1, "")
+    commented = [comment.strip().removeprefix("#"), comment] if comment else []
+    headers = [(first, lines[first]), *((first - 1, line) for line in commented)]
+    headers += [(number, lines[number]) for number in filled[1:MAX_TITLE_ROWS]]
 
-    def score(header: str, separator: str) -> tuple[int, int, bool, int]:
-        cells: list[str] = []
+    def cells_of(header: tuple[int, str], separator: str) -> list[str]:
+        number, line = header
         with suppress(csv.Error, StopIteration):
-            cells = next(_reader([header, *lines[first + 1 : first + 10]], separator))
-        return sum(map(is_name, cells[:MAX_COLUMNS])), -headers.index(header), separator != " ", len(cells)
+            return next(_reader([line, *lines[number + 1 : number + 10]], separator))
+        return []
+
+    def names_in(header: tuple[int, str], separator: str) -> int:
+        return count_names(cells_of(header, separator), is_name, is_first=header[0] <= first)
+
+    def score(header: tuple[int, str], separator: str) -> tuple[int, int, bool, int]:
+        ordinary = separator != " "
+        return names_in(header, separator), -headers.index(header), ordinary, len(cells_of(header, separator))
 
     header, separator = max(product(headers, [separator] if separator else SEPARATORS), key=lambda pair: score(*pair))
-    if header != lines[first]:
-        lines[first - 1] = header
+    title = [number for number in filled if number < header[0]]
+    labels = {f"{source}line {number + 1}": names_in((number, lines[number]), separator) for number in title}
+    require_title({**labels, f"{source}line {header[0] + 1}": 0})
+    for number in title:
+        lines[number] = "\n"
+    lines[header[0]] = header[1]
     _require_small(lines, separator, source)
     (line, names), *body = _records(lines, separator, source)
     rows = []
     for number, cells in body:
-        if len(cells) < len(names) or any(map(str.strip, cells[len(names) :])):
+        if len(cells) < len(names):
+            raise ArgumentError(
+                f"{source}line {number} has {len(cells)} of the {len(names)} cells that the header in line {line} has, "
+                f"divided by {separator!r}; write a separator for each cell, also for an empty one; if the line is a "
+                "note, delete it, or begin it with #"
+            )
+        if any(map(str.strip, cells[len(names) :])):
             comma = "; write decimals with a point, or put ';' between cells" if separator == "," else ""
             raise ArgumentError(
                 f"{source}line {number} has {len(cells)} cells, and the header in line {line} has {len(names)}, "
                 f"divided by {separator!r}; put quotation marks around a cell that has this character{comma}"
             )
         rows.append(cells[: len(names)])
+    if comments and not rows:
+        raise ArgumentError(f"{source}line {line}: there are no rows of data; {ONLY_COMMENTS}")
     return Table(names, rows, [number for number, _ in body], f"{source}line", f"{source}line {line}")
 
 
-def _blank_comments(lines: list[str]) -> str | None:
-    """Replace comments and lines of separators by empty lines; return the comment right above the first other line."""
-    above, quoted, begun = None, False, False
+def _blank_comments(lines: list[str]) -> dict[int, str]:
+    """Replace comments and lines of separators by empty lines; return number -> line of the comments."""
+    comments, quoted = dict[int, str](), False
     for number, line in enumerate(lines):
         if not quoted and COMMENT.match(line):
-            above = above if begun else line
+            comments[number] = line
             lines[number] = "\n"
         elif not quoted and not line.strip('\ufeff ,;|"\t\n'):
-            above = above if begun else None
             lines[number] = "\n"
         else:
-            begun = True
             quoted ^= bool(line.count('"') % 2)
-    return above
+    return comments
 
 
 def _reader(lines: Sequence[str], separator: str) -> Any:
@@ -237,8 +313,8 @@ def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tupl
 # Excel -------------------------------------------------------------------------------------------------------
 
 
-def _read_workbook(content: bytes, source: str) -> Table:
-    """Read the first sheet of a workbook."""
+def _read_workbook(content: bytes, is_name: Callable[[str], bool], source: str) -> Table:
+    """Read the first sheet of a workbook that has names of variables."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _require_workbook(archive, source)
@@ -247,7 +323,7 @@ def _read_workbook(content: bytes, source: str) -> Table:
             with warnings.catch_warnings():
                 # openpyxl warns of content that it does not know, such as charts, which is not part of the table.
                 warnings.simplefilter("ignore")
-                return _read_sheet(openpyxl.load_workbook, content, source)
+                return _choose_sheet(openpyxl.load_workbook, content, is_name, source)
     except (ArgumentError, ImportError):
         raise
     # Neither zipfile nor openpyxl says which errors a damaged file raises.
@@ -260,6 +336,8 @@ def _read_workbook(content: bytes, source: str) -> Table:
 
 def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
     """Limit the size of the archive's content before it is parsed."""
+    if "content.xml" in archive.namelist():
+        raise ArgumentError(f"{source}it is an OpenDocument file (.ods); save the table as .xlsx or CSV")
     if "xl/workbook.xml" not in archive.namelist():
         raise ArgumentError(
             f"{source}the content is compressed (zip) and is not an Excel workbook (.xlsx); unpack it, or save the "
@@ -280,33 +358,75 @@ def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
         raise ArgumentError(f"{source}the workbook has too many cells or styles; save the table alone, or as CSV")
 
 
-def _read_sheet(load: Callable[..., Any], content: bytes, source: str) -> Table:
-    def rows(data_only: bool) -> tuple[str, Iterator[tuple[Any, ...]]]:
-        sheet = load(io.BytesIO(content), read_only=True, data_only=data_only).worksheets[0]
-        # Some programs state a size that is wrong.
-        sheet.reset_dimensions()
-        return sheet.title, islice(sheet.iter_rows(values_only=data_only), MAX_LINES)
+def _choose_sheet(load: Callable[..., Any], content: bytes, is_name: Callable[[str], bool], source: str) -> Table:
+    """Read the first visible sheet whose table has names of variables, else the first that is not empty."""
+    book = load(io.BytesIO(content), read_only=True, data_only=True)
 
-    title, cells = rows(data_only=True)
-    noun = f"{source}sheet {short_repr(title)}, row"
-    filled, count = [], 0
-    for number, row in enumerate(cells, start=1):
-        if any(cell is not None and str(cell).strip() for cell in row):
-            filled.append((number, row))
+    def formulas_of(title: str) -> Any:
+        return load(io.BytesIO(content), read_only=True)[title]
+
+    visible = [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    tables = []
+    for title in visible:
+        noun = f"{source}sheet {short_repr(title)}, row"
+        table = _read_sheet(book[title], partial(formulas_of, title), noun)
+        if table is None:
+            continue
+        table = table.below_title(is_name)
+        if count_names(table.names, is_name, is_first=True):
+            return table
+        tables.append(table)
+    if not tables:
+        raise ArgumentError(f"{source}there are no rows of data; the visible sheets {short_repr(visible)} are empty")
+    return tables[0]
+
+
+def _read_sheet(sheet: Any, load_formulas: Callable[[], Any], noun: str) -> Table | None:
+    """Read a sheet, whose first row that is not blank is the header; None for an empty sheet."""
+    # Some programs state a size that is wrong.
+    sheet.reset_dimensions()
+    filled, count = dict[int, list[Any]](), 0
+    for number, row in enumerate(islice(sheet.iter_rows(values_only=True), MAX_LINES), start=1):
+        cells = [cell for cell in row if cell is not None and str(cell).strip()]
+        if cells and not (len(cells) == 1 and COMMENT.match(str(cells[0]))):
+            filled[number] = list(row)
             count += len(row)
-            require_few(len(filled) - 1, count, source)
+            require_few(len(filled) - 1, count, f"{noun} {number}: ")
             if len(row) > MAX_COLUMNS:
                 raise ArgumentError(f"{noun} {number} has {len(row)} cells; at most {MAX_COLUMNS} are read")
     if not filled:
-        raise ArgumentError(f"{source}there are no rows of data; sheet {short_repr(title)}, the first one, is empty")
-    width = max(len(row) for _, row in filled)
-    header, *body = [(number, (*row, *[None] * (width - len(row)))) for number, row in filled]
-    if any(None in row for _, row in body):
-        _require_calculated(rows(data_only=False)[1], dict(body), noun)
-    return Table(header[1], [row for _, row in body], [number for number, _ in body], noun, f"{noun} {header[0]}")
+        return None
+    width = max(map(len, filled.values()))
+    for row in filled.values():
+        row += [None] * (width - len(row))
+    if any(None in row for row in filled.values()):
+        formulas = load_formulas()
+        formulas.reset_dimensions()
+        _require_calculated(islice(formulas.iter_rows(), MAX_LINES), filled, noun)
+        _fill_merged(sheet, filled)
+    (first, names), *body = filled.items()
+    return Table(names, [row for _, row in body], [number for number, _ in body], noun, f"{noun} {first}")
 
 
-def _require_calculated(formulas: Iterator[Any], values: dict[int, tuple[Any, ...]], noun: str) -> None:
+def _fill_merged(sheet: Any, rows: Mapping[int, list[Any]]) -> None:
+    """Copy the value of merged cells, which only the first of them has, to all of their rows."""
+    # A sheet that is read row by row does not have them.
+    with sheet._get_source() as file:
+        merged = re.findall(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3})(\d{1,7}):[A-Z]+(\d{1,7})"', file.read())
+    left = MAX_CELLS
+    for letters, *ends in merged:
+        column = reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1
+        first, last = int(ends[0]), min(int(ends[1]), max(rows))
+        left -= last - first
+        # Cells can be merged once.
+        if first not in rows or column >= len(rows[first]) or left < 0:
+            continue
+        for number in range(first + 1, last + 1):
+            if number in rows:
+                rows[number][column] = rows[first][column]
+
+
+def _require_calculated(formulas: Iterator[Any], values: Mapping[int, Sequence[Any]], noun: str) -> None:
     """Refuse formulas without a value, which would be read as empty cells."""
     for number, row in enumerate(formulas, start=1):
         for column, cell in enumerate(row):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
@@ -22,9 +23,9 @@ from cbo_gym._util.arguments import named_values
 from cbo_gym._util.files import csv_cell
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.precision import COUNTS
-from cbo_gym.study.table_files import MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
+from cbo_gym.study.table_files import ERROR_CELL, MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
 
-MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none"}
+MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "#nv", "#n/d", "<na>", "nan", "nat", "null", "none"}
 MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
 # Characters of a cell that can be a name, as an export writes it, or a number. A longer one is not a name.
 MAX_NAME = 5_000
@@ -36,7 +37,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 # Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
 CAMPAIGN, DIFFERS = "campaign", "differs"
 DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
-WITH_UNIT = re.compile(r"(.*\S)\s*(\(.*\)|\[.*\])")
+WITH_UNIT = re.compile(r"(.*\S)\s*(\(.*\)|\[.*\]|(,|/| in) .*)")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
@@ -88,6 +89,10 @@ class Columns:
     def labels_of(self, column: str) -> Sequence[str]:
         """Return the labels of a column of categories; none for one of numbers."""
         return self.categories.get(self.set_to.get(column, column), ())
+
+    def has_words(self, column: str) -> bool:
+        """Return whether a column has words rather than numbers."""
+        return bool(self.labels_of(column)) or column in self.strings
 
     @cached_property
     def std(self) -> dict[str, str]:
@@ -197,6 +202,9 @@ class _Reader:
             return column if column and _is_same_unit(self._unit(column), with_unit[2]) else None
         return column
 
+    def _is_name(self, cell: str) -> bool:
+        return self.find(cell) is not None
+
     def read(self, source: Any) -> list[tuple[str, dict[str, Any]]]:
         """Return the label of each row, and its values by column."""
         table = self._table(source)
@@ -219,9 +227,11 @@ class _Reader:
             rows.append((table.label(index), cells))
         return rows
 
-    def _require_rounds(self, table: Table, used: Collection[int]) -> None:
-        """Refuse a row that a column which is left out calls a total or a mean."""
-        for column in set(range(len(table.names))).difference(used):
+    def _require_rounds(self, table: Table, used: Mapping[int, str]) -> None:
+        """Refuse a row that is called a total or a mean."""
+        for column in range(len(table.names)):
+            if self._columns.has_words(used.get(column, "")):
+                continue
             for index, row in enumerate(table.rows):
                 cell = row[column]
                 if isinstance(cell, str) and _plain_name(cell).rstrip(":").casefold() in SUMMARIES:
@@ -276,7 +286,7 @@ class _Reader:
         row = next((index for index, cell in enumerate(cells) if not _is_missing(cell)), None)
         if row is None:
             return
-        where = table.header or table.label(row)
+        where, known = table.header or table.label(row), self._columns.variables
         advice = f"to leave the column out, ignore it: ignore=[{name!r}], --ignore {name!r}, or the field of the page"
         if UNNAMED.fullmatch(name):
             raise ArgumentError(f"{where}: {name} has no name, and it is not empty; name it, or {advice}")
@@ -286,7 +296,15 @@ class _Reader:
                 f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
                 f"{short_repr(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
-        known = self._columns.variables
+        for strings in zip(table.names, *table.rows, strict=True):
+            if self._columns.has_words(self.find(str(strings[0])) or ""):
+                continue
+            found = [variable for each in strings if isinstance(each, str) and (variable := self.find(each)) in known]
+            if len(set(found)) > 1:
+                raise ArgumentError(
+                    f"{where}: the names of variables {short_repr(found)} are below each other; give the table a "
+                    "column for each variable and a row for each round"
+                )
         base = name
         if with_unit := WITH_UNIT.fullmatch(_plain_name(name)):
             base = with_unit[1]
@@ -305,8 +323,7 @@ class _Reader:
         row = {
             name: table.rows[0][index]
             for index, name in used.items()
-            if not _is_missing(table.rows[0][index])
-            and not (self._columns.labels_of(name) or name in self._columns.strings)
+            if not _is_missing(table.rows[0][index]) and not self._columns.has_words(name)
         }
         if not row or not all(isinstance(cell, str) and _is_word(cell.strip()) for cell in row.values()):
             return False
@@ -350,17 +367,17 @@ class _Reader:
 
     def _table(self, source: Any) -> Table:
         if isinstance(source, str | os.PathLike):
-            return read_path(Path(source), lambda cell: self.find(cell) is not None)
+            return read_path(Path(source), self._is_name)
         if hasattr(source, "read"):
             source = source.read(MAX_BYTES + 1)
             source = source.encode(errors="replace") if isinstance(source, str) else source
         if isinstance(source, bytes | bytearray | memoryview):
-            return read_content(bytes(source), lambda cell: self.find(cell) is not None)
+            return read_content(bytes(source), self._is_name)
         source = named_values(source)
         if isinstance(source, dict) and self.has_columns(source):
             return _table_of_columns(list(source), list(source.values()))
         if (frame := _frame(source)) is not None:
-            return _table_of_columns(*frame)
+            return _table_of_columns(*frame).below_title(self._is_name)
         try:
             rows = list(islice([source] if isinstance(source, dict) else source, MAX_ROWS + 1))
             rows = list(map(named_values, rows))
@@ -438,11 +455,15 @@ def _column_name(name: Any, index: int) -> str:
 
 def _plain_name(name: str) -> str:
     """Return a name with normalised white space and Unicode composition, which programs change."""
-    return unicodedata.normalize("NFKC", " ".join(name.replace("\ufeff", "").split()))
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", " ".join(visible.split()))
 
 
 def _is_same_unit(unit: str | None, other: str) -> bool:
-    return unit is not None and len({_plain_name(string).strip("[]() ").casefold() for string in (unit, other)}) == 1
+    return (
+        unit is not None
+        and len({_plain_name(string).removeprefix("in ").strip("[](),/ ").casefold() for string in (unit, other)}) == 1
+    )
 
 
 # Cells -------------------------------------------------------------------------------------------------------
@@ -509,6 +530,11 @@ def _number(cell: Any, comma: str) -> float | None:
             number = float(cell)
         except OverflowError:
             number = math.inf
+    elif isinstance(cell, datetime.date | datetime.time | datetime.timedelta | np.datetime64):
+        raise ArgumentError(
+            f"must be a number; given {short_repr(str(cell))}, a date or time, into which spreadsheets turn what looks "
+            "like one, such as 6.5; format the cell as a number, and enter the value again"
+        )
     else:
         raise ArgumentError(f"must be a number; given {short_repr(cell)}")
     if not math.isfinite(number):
@@ -547,6 +573,17 @@ def _parse(string: str, comma: str) -> float:
             f"must be a number in the variable's unit, without a percent sign; given {short_repr(string)}; write it "
             "as the study has it, 0.12 or 12 for 12%"
         )
+    if re.fullmatch(ERROR_CELL, string):
+        raise ArgumentError(
+            f"is {short_repr(string)}, an error of the spreadsheet; correct its formula or widen its column, or leave "
+            "the cell empty if it was not measured"
+        )
+    if string[:1] in {*"<>≤≥"}:
+        raise ArgumentError(
+            f"must be a number, and {short_repr(string)} is a limit; write the number to use instead, such as the "
+            "limit or half of it, or leave the cell empty"
+        )
     raise ArgumentError(
-        f"must be a finite number; given {short_repr(string)}; leave the cell empty if it was not measured"
+        f"must be a finite number; given {short_repr(string)}; leave the cell empty if it was not measured, and delete "
+        "the row if it is a note"
     )

@@ -73,6 +73,18 @@ def zipped(content, name="past.csv", beside=b""):
     return archive.getvalue()
 
 
+def merge(book, cells):
+    book.active.merge_cells(cells)
+
+
+def sheet(book, position, state="visible", row=ROW):
+    new = book.create_sheet("Batches", position)
+    new.append(NAMES)
+    new.append(row)
+    new.sheet_state = state
+    book.active = book["Data"]
+
+
 NAMES = ["feed", "ph", "titre"]
 HEAD = "feed,ph,titre\n"
 SHEET = "xl/worksheets/sheet1.xml"
@@ -122,6 +134,31 @@ READ = {
         workbook([None, *NAMES], [0, *ROW], more=lambda book: book.create_sheet("Notes").append(["old"])),
         [ROW],
     ),
+    "a title": ("Batches of 2025\n\nfeed,ph,titre\n1.5,6,0.25\n", [ROW]),
+    "a title of Excel": ("Batches;;\nAnn;;2025-01-01\n;;\nfeed;ph;titre\n1,5;6;0,25\n", [ROW]),
+    "a title above one column": ("Yields\ntitre\n1\n", [(None, None, 1.0)]),
+    "a line break in a title": ('"Batches\nof 2025",,\nfeed,ph,titre\n1.5,6,0.25\n', [ROW]),
+    "units in several forms": ('"feed, g/h";do(feed) / g/h;ph;titre\n1,5;1,5;6;0,25\n', [ROW]),
+    "invisible characters": ("feed\u200b;\u00adph;titre\n1,5;\u00a06;0,25\n", [ROW]),
+    "German #N/A": ("feed;ph;titre\n#NV;6;0,25\n", [(None, 6.0, 0.25)]),
+    "a title and groups in Excel": (
+        workbook(
+            ["Batches"],
+            [],
+            ["settings", None, "results"],
+            NAMES,
+            ["# foam"],
+            ROW,
+            more=lambda book: merge(book, "A3:B3"),
+        ),
+        [ROW],
+    ),
+    "merged cells": (
+        workbook(NAMES, ROW, [None, 7, 1], [2, 7, 1], more=lambda book: merge(book, "A2:A3")),
+        [ROW, (1.5, 7.0, 1.0), (2.0, 7.0, 1.0)],
+    ),
+    "another sheet than the first": (workbook(["Report"], ["by", "Ann"], more=lambda book: sheet(book, 1)), [ROW]),
+    "a hidden sheet": (workbook(NAMES, ROW, more=lambda book: sheet(book, 0, "hidden", [9, 9, 9])), [ROW]),
     "a text stream": (io.StringIO(HEAD + "1.5,6,0.25\n"), [ROW]),
 }
 REFUSED = {
@@ -168,7 +205,7 @@ REFUSED = {
         HEAD + "1.5,6,NA\n",
         "line 2: the reward titre is missing, and Random learns nothing without it",
     ),
-    "a cell too few": (HEAD + "1.5,6,0.25\n1.5,6\n", "line 3 has 2 cells, and the header in line 1 has 3"),
+    "a cell too few": (HEAD + "1.5,6,0.25\n1.5,6\n", "line 3 has 2 of the 3 cells .* in line 1 .* separator for each"),
     "decimal commas between commas": (
         HEAD + "1,5,6,0,25\n",
         "line 2 has 5 cells.* write decimals with a point",
@@ -197,7 +234,17 @@ REFUSED = {
         workbook(NAMES, [datetime.datetime(2024, 5, 1), 6, 1]),
         "sheet 'Data', row 2: the value of feed",
     ),
-    "an error of Excel": (workbook(["Run"], [], NAMES, ROW), "sheet 'Data', row 1: no variable is called 'Run'"),
+    "an error of Excel": (workbook(NAMES, ["#DIV/0!", 6, 1]), "row 2: the value of feed is '#DIV/0!', an error of"),
+    "an error of German Excel": ("feed;ph;titre\n#WERT!;6;1\n2;6;1\n", "line 2: the value of feed is '#WERT!', an err"),
+    "a narrow column": (HEAD + "####,6,1\n2,6,1\n", "line 2: the value of feed is '####', .* widen its column"),
+    "below a limit": (HEAD + "1.5,6,<0.05\n", "line 2: the value of titre must be .* '<0.05' is a limit; write"),
+    "a mean": (HEAD + "1.5,6,0.25\nMean,6,0.25\n", "line 3: 'Mean' in column 'feed' says that the row is a summary"),
+    "batches like comments": ("batch,titre\n#1,1\n#2,2\n", "line 1: .* lines that begin with # are comments; put"),
+    "two tables": (HEAD[:7] + "\n1,2\n\n" + HEAD + "1,6,1\n", "line 1 and line 4 both have names .* delete the"),
+    "on its side": ("feed,1.5,2\nph,6,7\ntitre,0.25,1\n", r"\['feed', 'ph', 'titre'\] are below each other; give"),
+    "HTML": (b"\xef\xbb\xbf\n<html><table>", "the content is HTML or XML, .* save the table as .xlsx or CSV"),
+    "JSON": ('[{"feed": 1.5, "ph": 6, "titre": 0.25}]', "the content is JSON"),
+    "an OpenDocument file": (zipped(b"", "content.xml"), r"OpenDocument file \(.ods\); save the table as .xlsx"),
     "a formula without its value": (workbook(NAMES, [1, "=A2+5", 1]), "row 2: the formula in B2 has no value; open"),
     "a cell far out": (
         workbook(NAMES, ROW, more=lambda book: book.active.cell(9, 16_384, 1)),
@@ -285,7 +332,10 @@ REFUSED_FRAMES = {
     "two columns of one name": (FRAME.set_axis(["feed", "feed", "titre"], axis=1), "columns 1 and 2 are both 'feed'"),
     "two columns of pyarrow": (pa.table([[1.0], [2.0]], names=["titre", "titre"]), "more than once.*'?titre"),
     "a named index of no variable": (FRAME.rename_axis("batch"), "row 1: no variable is called 'batch'.* ignore="),
-    "a date": (FRAME.assign(ph=pd.Timestamp("2024-05-01")), "row 1: the value of ph must be a number; given Timestamp"),
+    "a date": (
+        FRAME.assign(ph=pd.Timestamp("2024-05-01")),
+        "row 1: the value of ph must be a number; given '2024-05-01 ",
+    ),
     "a date of NumPy": ([{"titre": np.datetime64("2024-05-01", "ns")}], "row 1: the value of titre must be a number"),
     "an unknown column": (
         [{"titre": 1}, {"titre": 1, "fed": 2}],
