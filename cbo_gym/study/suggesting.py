@@ -24,7 +24,14 @@ from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.envs.tasks import task_of
-from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, OperationError, message_of
+from cbo_gym.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CBOGymError,
+    OperationError,
+    UnsupportedModeError,
+    message_of,
+)
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
 from cbo_gym.study.batches import instructions
@@ -106,7 +113,13 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     Raises:
         ArgumentError: if there is no such agent, or it cannot play the study.
     """
-    begun = _create_agent(agent, units)
+    begun, description = _create_agent(agent, units), units.description
+    if (own := modes_of(begun)) and description.mode not in own:
+        label = agent if isinstance(agent, str) else type(agent).__name__ if agent else description.agent
+        raise UnsupportedModeError(
+            f"{label} plays {', '.join(own)}; {description.name} is {description.mode}; choose an agent of this mode: "
+            f"{playing(', '.join(known_agents()), units)}"
+        )
     begun.reset(_task(units, initial), seed=units.description.seed)
     for past in initial:
         if not _is_initial(units, past):
