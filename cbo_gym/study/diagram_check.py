@@ -125,15 +125,15 @@ class DiagramCheck:
 
 
 def check_diagram(
-    diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], rounds: pl.DataFrame, level: float = 0.05
+    diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], rounds: Mapping[str, np.ndarray], level: float = 0.05
 ) -> DiagramCheck:
     """Test the independences that a diagram implies.
 
     Args:
         diagram: the diagram.
         inputs: column of a parameter -> the nodes that it enters.
-        rounds: a row per round: the nodes, the inputs, and ``do(X)`` for each variable that may be set, null where it
-            was not.
+        rounds: column -> a value for each round: the nodes, the inputs, and ``do(X)`` for each variable that may be
+            set, NaN where it was not.
         level: probability of refusing at least one statement of a true diagram.
     """
     data = _Data(rounds)
@@ -199,10 +199,10 @@ def _statements(
 class _Data:
     """The rounds, and the tests and fits of them, most of which diagrams with one more arrow share."""
 
-    def __init__(self, rounds: pl.DataFrame) -> None:
-        spread = _spread(rounds.height, MAX_ROUNDS)
-        self._columns = {name: rounds[name].to_numpy().astype(float)[spread] for name in rounds.columns}
-        self.settable = [name[3:-1] for name in rounds.columns if name.startswith("do(")]
+    def __init__(self, rounds: Mapping[str, np.ndarray]) -> None:
+        spread = _spread(len(next(iter(rounds.values()))), MAX_ROUNDS)
+        self._columns = {name: values[spread] for name, values in rounds.items()}
+        self.settable = [name[3:-1] for name in rounds if name.startswith("do(")]
         self.test, self._fit = cache(self._test), cache(self._fit_to)
 
     def _test(self, statement: Statement) -> Independence | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
@@ -533,24 +534,33 @@ class Study:
             raise ArgumentError("the study has no single diagram; give the one to test: check_diagram(diagram)")
         if set(known.nodes) != set(nodes):
             raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
-        rounds = self.data()
-        if DIFFERS in rounds.columns:
-            rounds = rounds.filter(pl.col(DIFFERS).is_null())
-        rounds = rounds.drop(CAMPAIGN, DIFFERS, f"do({self.interface.codec.choice_name})", strict=False)
-        for name, domain in {**self.interface.codec.domains.typed, **self.units.categories}.items():
-            columns = [column for column in (name, f"do({name})") if rounds.schema.get(column) == pl.String]
-            rounds = rounds.with_columns(
-                pl.col(columns).cast(pl.Enum(domain.categories)).to_physical().cast(pl.Float64)
-            )
+        # Without Polars, whose threads do not exist in a fork.
+        rows = [row for row in self._rows() if row[DIFFERS] is None]
+        categories = self.interface.codec.labels | {
+            name: kind.categories for name, kind in self.units.categories.items()
+        }
+
+        def column(key: str, name: str) -> np.ndarray:
+            values = [row[key] for row in rows]
+            if name in categories:
+                values = [None if value is None else list(categories[name]).index(value) for value in values]
+            return np.array(values, dtype=float)
+
+        rounds = {name: column(name, name) for name in nodes}
         inputs: dict[str, Sequence[str]] = {}
-        for name, parameter in self.description.parameters.items():
-            column, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
-            if self.description.mode == "aggregated":
-                ends = {f"{label}, {end}": pl.col(column).list.get(index) for index, end in enumerate(("low", "high"))}
-                rounds, added = rounds.with_columns(**ends).drop(column), list(ends)
+        for name in self.settable:
+            key, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
+            if name not in self.description.parameters:
+                if name != self.interface.codec.choice_name:
+                    rounds[key] = column(key, name)
+                continue
+            if self.interface.codec.intervals:
+                ends = np.array([row[key] or (np.nan, np.nan) for row in rows]).reshape(-1, 2)
+                added = {f"{label}, low": ends[:, 0], f"{label}, high": ends[:, 1]}
             else:
-                rounds, added = rounds.rename({column: label}), [label]
-            inputs |= dict.fromkeys(added, parameter.node)
+                added = {label: column(key, name)}
+            rounds |= added
+            inputs |= dict.fromkeys(added, self.description.parameters[name].node)
         return check_diagram(known, inputs, rounds, level)
 
     def _warn_of_diagram(self, trials: Trials) -> None:
@@ -595,6 +605,12 @@ class Study:
         :meth:`add_data` takes, so that another study can import them. Rounds of earlier campaigns have the name of the
         campaign, and the variables whose mechanisms differ there.
         """
+        schema = self._columns() | {CAMPAIGN: pl.String, DIFFERS: pl.String}
+        frame = _without_empty_precision(pl.DataFrame(self._rows(), schema=schema), self.interface.nodes)
+        return frame.drop(name for name in (CAMPAIGN, DIFFERS) if frame[name].null_count() == len(frame))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return all known rounds as rows of the table."""
         state = self._history.read()
         rows: list[dict[str, Any]] = []
         for event in state.events:
@@ -602,10 +618,7 @@ class Study:
                 rows += map(self._row, event.payload["rounds"])
             elif event.kind in ("told", "closed"):
                 rows.append(self._entry_row(state.trials.entries[event.payload["trial"]]))
-        rows += [self._entry_row(entry) for entry in state.trials.pending if entry.status == "partial"]
-        schema = self._columns() | {CAMPAIGN: pl.String, DIFFERS: pl.String}
-        frame = _without_empty_precision(pl.DataFrame(rows, schema=schema), self.interface.nodes)
-        return frame.drop(name for name in (CAMPAIGN, DIFFERS) if frame[name].null_count() == len(frame))
+        return rows + [self._entry_row(entry) for entry in state.trials.pending if entry.status == "partial"]
 
     def _entry_row(self, entry: Entry) -> dict[str, Any]:
         values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)

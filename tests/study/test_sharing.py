@@ -174,14 +174,18 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_pool_of_processes_shares_a_study(tmp_path, method):
     study = fermenter(tmp_path / "f.db", agent="Random")
-    work(study, 0)
-    calls = [(study, index) for index in range(4)]
+    study.add_data([grown({})])
+    # Both this process and its forks test the diagram, which is done at every fifth outcome.
+    for index in range(5):
+        work(study, index)
+    study.ask()
+    calls = [(study, index) for index in range(5, 11)]
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"there is no {method} here")
     with multiprocessing.get_context(method).Pool(2) as pool:
-        numbers = pool.starmap(work, calls)
-    assert sorted(numbers) == [2, 3, 4, 5]
-    assert sorted(study.data()["titre"].to_list()) == [0.0, 0.0, 1.0, 2.0, 3.0]
+        numbers = pool.starmap_async(work, calls).get(60)
+    assert sorted(numbers) == list(range(7, 13))
+    assert sorted(study.data()["titre"].to_list()) == sorted([grown({})["titre"], *map(float, range(11))])
 
 
 def test_an_agent_that_cannot_be_pickled_is_named(tmp_path):

@@ -216,7 +216,12 @@ agent: Random
         (LONG, "5, ph: 10", "5, pH: 10", r"line 10: .*\['pH'\] cannot be priced.*did you mean 'ph'"),
         (LONG, "  feed: g/h", "  fed: g/h", r"line 12: units names \['fed'\]; did you mean 'feed'"),
         (LONG, "Random", "Randum", "line 13: no agent is called 'Randum'; did you mean 'Random'"),
-        (LONG, "Random", "GPOO", "line 13: GPOO plays aggregated; fermenter is hard; choose an agent of this mode: Auto, CBO, "),
+        (
+            LONG,
+            "Random",
+            "GPOO",
+            "line 13: GPOO plays aggregated; fermenter is hard; choose an agent of this mode: Auto, CBO, ",
+        ),
         (LONG, "Random", "[Random]", "line 13: .*agent"),
         (LONG, "horizon: 40", "3: 40", "line 14: field 3: there is no such field among agent, arms,"),
         (LONG, "horizon: 40", "storage: f.db", "line 14: the database is not a field of the description"),
