@@ -53,6 +53,8 @@ class Codec(ABC):
     coordinate: ClassVar[str] = "[{}]"
     #: Whether an action gives an interval of each parameter.
     intervals: ClassVar[bool] = False
+    #: Whether the actions of each choice have separate expected rewards, as those of target sets have.
+    separate_choices: ClassVar[bool] = False
 
     def __init__(self, space: Space, domains: Domains) -> None:
         self.space = space
@@ -323,6 +325,7 @@ class ChoiceCodec(Codec):
 
     space: spaces.Dict
     coordinate = "values[{}]"
+    separate_choices = True
 
     def __init__(
         self, space: spaces.Dict, domains: Domains, key: str, sets: Sequence[frozenset[str]], choices: Sequence[str]
@@ -439,6 +442,7 @@ class PurchaseCodec(ChoiceCodec):
     """
 
     choice_name = "measure"
+    separate_choices = False
 
     def to_record(self, action: Action) -> Record:
         return {self.key: self.choices[self.choice_index(action)], **super().to_native(action)}

@@ -1,4 +1,4 @@
-"""Batches: intermediate products of earlier trials, which a trial of partial mode uses with their measured values."""
+"""Batches: intermediate products of earlier trials, which a trial uses with their measured values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cbo_gym.task import SAME_INPUT, Action
 
 
 def batches(units: Units, action: Action, entries: Iterable[Entry], before: float = inf) -> dict[str, int]:
-    """Return intermediate product of an action -> number of the last trial that made it from the same inputs.
+    """Return the batches that an action can use: product -> number of the last trial that made it from the same inputs.
 
     Args:
         units: the units of the study.
@@ -34,7 +34,7 @@ def batches(units: Units, action: Action, entries: Iterable[Entry], before: floa
 
 
 def instructions(units: Units, action: Action, entries: Iterable[Entry]) -> str:
-    """Return which products a new trial measures and which batches it uses, in words; empty outside partial mode."""
+    """Return which products a new trial measures and which batches it uses, in words; empty without products."""
     used, products = batches(units, action, entries), units.interface.products(action)
     if not products:
         return ""

@@ -51,7 +51,7 @@ def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
         {
             "title": line.title,
             "along": f" along {line.axis}" if line.axis and line.axis.partition(" [")[0] != line.title else "",
-            "held": line.held,
+            "others": line.others,
             "figure": image(_panel(line, limits), _label(snapshot, line)),
         }
         for line in lines
@@ -62,13 +62,12 @@ def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
 def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     """Return sentences on the sets, scopes or parameters without a panel."""
     codec = snapshot.study.interface.codec
-    names = codec.choices
-    if not names or codec.choice_name:
+    if not codec.separate_choices:
         remainder = len(codec.domains.names) - len(lines)
         return [f"{remainder} more parameters, which have less effect, are not shown."] if remainder else []
-    shown = sets_to_show(snapshot)
-    unmodelled = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
-    remainder = len(names) - len(shown)
+    tried = sets_to_show(snapshot)
+    unmodelled = {snapshot.choice_name(index) for index in tried} - {line.title for line in lines}
+    remainder = len(codec.choices) - len(tried)
     return [
         f"Without a model: {'; '.join(sorted(unmodelled))}." if unmodelled else "",
         f"{remainder} more, which were tried less often, are not shown." if remainder else "",

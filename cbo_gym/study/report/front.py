@@ -58,7 +58,7 @@ def front(snapshot: Snapshot) -> dict[str, Any] | str:
             figure.legend(loc="outside upper left", ncols=2, handlelength=1.6, columnspacing=1.2)
             title = f"{y.name} against {x.name}"
             label = f"{title}: {len(best)} rounds, of which {best.sum()} are not dominated, and the recommended actions"
-            panels.append({"title": title, "along": "", "held": "", "figure": image(figure, label)})
+            panels.append({"title": title, "along": "", "others": "", "figure": image(figure, label)})
     return {"legend": _legend(snapshot), "panels": panels, "notes": [], "ruled_out": []}
 
 

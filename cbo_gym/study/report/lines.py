@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbo_gym.actions import Domains, Interval, TypedDomain
-from cbo_gym.actions.codec import BoxCodec, CellCodec, ChoiceCodec, PurchaseCodec
+from cbo_gym.actions.codec import ArmCodec, BoxCodec, CellCodec
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
@@ -31,7 +31,7 @@ class Line(NamedTuple):
     Attributes:
         title: Name of the set, scope or parameter.
         axis: Name and unit of the coordinate; empty for a set without variables.
-        held: Values of the other coordinates, in words.
+        others: Values of the other coordinates, in words.
         points: Native values of the coordinate, ascending.
         band: Expected rewards there.
         at: Native value of the coordinate in the action that is best by belief.
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
     title: str
     axis: str
-    held: str
+    others: str
     points: np.ndarray
     band: Band
     at: float
@@ -60,7 +60,7 @@ def lines_of(snapshot: Snapshot) -> list[Line]:
     The line of a set is along the variable with the largest effect.
     """
     codec = snapshot.study.interface.codec
-    if isinstance(codec, ChoiceCodec) and not isinstance(codec, PurchaseCodec):
+    if codec.separate_choices:
         lines = (_line_of_set(snapshot, codec, index) for index in sets_to_show(snapshot))
         return [line for line in lines if line is not None]
     return list(_lines_of_parameters(snapshot, codec))
@@ -73,7 +73,7 @@ def sets_to_show(snapshot: Snapshot) -> list[int]:
     return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MAX_LINES])
 
 
-def _line_of_set(snapshot: Snapshot, codec: ChoiceCodec, index: int) -> Line | None:
+def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
     rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
     columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
@@ -99,10 +99,11 @@ def _line_of_set(snapshot: Snapshot, codec: ChoiceCodec, index: int) -> Line | N
 
 
 def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
-    if not isinstance(codec, CellCodec | BoxCodec | PurchaseCodec):
+    if isinstance(codec, ArmCodec):
         return
-    whole = snapshot.agent.recommend()
-    recommended = np.asarray(whole["values"] if isinstance(whole, dict) else whole, dtype=float)
+    action_of_agent = snapshot.agent.recommend()
+    has_choice = isinstance(action_of_agent, dict)
+    recommended = np.asarray(action_of_agent["values"] if has_choice else action_of_agent, dtype=float)
     # The recommendation may be a past trial outside the bounds or the limits.
     best, half = recommended.clip(0.0, 1.0), 0.0
     if isinstance(codec, CellCodec):
@@ -111,8 +112,8 @@ def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
         best = round_digits(codec, codec.to_action(best))
 
     def action(point: np.ndarray) -> Action:
-        if isinstance(whole, dict):
-            return {**whole, "values": point}
+        if has_choice:
+            return {**action_of_agent, "values": point}
         middle = np.clip(point, half, 1 - half)
         return np.stack([middle - half, middle + half]) if isinstance(codec, CellCodec) else point
 
@@ -141,8 +142,8 @@ class _Box(NamedTuple):
 
     @property
     def domains(self) -> Domains:
-        every = self.snapshot.study.interface.codec.domains
-        return Domains([every.intervals[column] for column in self.columns])
+        intervals = self.snapshot.study.interface.codec.domains.intervals
+        return Domains([intervals[column] for column in self.columns])
 
     def best_point(self, played: Sequence[np.ndarray], inside: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
         """Return the best of random and played points, improved along each coordinate; None without beliefs.
@@ -150,8 +151,8 @@ class _Box(NamedTuple):
         ``inside`` returns the nearest point within the limits.
         """
         domains = self.domains
-        drawn = domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, len(domains))))
-        points = [inside(point) for point in (*drawn, *map(domains.round, played))]
+        random = domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, len(domains))))
+        points = [inside(point) for point in (*random, *map(domains.round, played))]
         band = self.snapshot.rewards([self.action(point) for point in points])
         if band is None:
             return None
@@ -189,11 +190,11 @@ class _Box(NamedTuple):
             for column, value in zip(self.columns, best, strict=True)
         }
         name, scale = domains.names[varied], domains.scales[varied]
-        held = [f"{other} = {number(value)}" for other, value in domains.labels(natives).items() if other != name]
+        others = [f"{other} = {number(value)}" for other, value in domains.labels(natives).items() if other != name]
         return Line(
             title,
             self.snapshot.with_unit(name),
-            ", ".join(held),
+            ", ".join(others),
             np.array([float(scale.to_native(step)) for step in points[:, index]]),
             band,
             natives[name],
