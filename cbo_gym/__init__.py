@@ -1,7 +1,7 @@
 """cbo-gym: causal Bayesian optimisation benchmarks as Gymnasium environments, with agents and an evaluator.
 
 Importing the package registers every environment: ``gym.make("CBO/Alpine2-v0")``. Its names, which the stub
-``__init__.pyi`` lists, are imported when they are first asked for.
+``__init__.pyi`` lists, are imported at their first use.
 """
 
 from cbo_gym._util.lazy import attach_stub

@@ -118,8 +118,8 @@ class Agent(ABC):
                 is hidden.
         """
         if task.mode not in self.modes:
-            played = ", ".join(sorted(self.modes)) or f"no mode: set modes = frozenset({{Mode.{task.mode.name}}}) in it"
-            raise UnsupportedModeError(f"{type(self).__name__} plays {played}; {task.env_id} is {task.mode}")
+            modes = ", ".join(sorted(self.modes)) or f"no mode: set modes = frozenset({{Mode.{task.mode.name}}}) in it"
+            raise UnsupportedModeError(f"{type(self).__name__} plays {modes}; {task.env_id} is {task.mode}")
         if task.objectives and not self.several_objectives:
             raise UnsupportedModeError(
                 f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
@@ -210,8 +210,8 @@ class Agent(ABC):
     def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
         """In contextual mode, set the context of the calls that follow.
 
-        It is not needed between :meth:`act` and :meth:`update`. Call it for rounds whose outcomes arrive in another
-        order than their actions were chosen, for actions that the agent did not choose, and for a recommendation.
+        It is not needed between :meth:`act` and :meth:`update`. Call it if outcomes arrive in another order than the
+        actions were chosen, for actions that the agent did not choose, and for a recommendation.
 
         Args:
             context: values of the task's contexts, shape ``(k,)``.
@@ -241,7 +241,7 @@ class Agent(ABC):
         predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)
         expected = {**self._rewards_by_name(estimate), **predicted}
         for name, value in expected.items():
-            # The cost of a round may be an objective, and is no node.
+            # The cost of a round may be an objective, but is not a node.
             if name in self.task.nodes:
                 observation["nodes"][self.task.nodes.index(name)] = value
         return observation, self._reward_of(expected)
@@ -362,7 +362,7 @@ class Agent(ABC):
             if unchanged and history[index] is best_round and history[length - 1] is last:
                 count, best = length, index
         candidates = [best, *range(count, len(history))]
-        # NumPy's argmax takes NaN first.
+        # NumPy's argmax would return a NaN.
         best = candidates[int(np.argmax([history[index].reward for index in candidates]))]
         self.__best_known = history, len(history), best, history[best], history[-1]
         return history[best]

@@ -116,7 +116,7 @@ class Objective:
 
     @property
     def verb(self) -> str:
-        """The direction in texts: maximise or minimise."""
+        """The direction as a verb: maximise or minimise."""
         return "maximise" if self.direction == "maximize" else "minimise"
 
     def __str__(self) -> str:

@@ -215,7 +215,7 @@ def _freeze(value: object) -> object:
 
 @contextmanager
 def _require_same_global_random_state() -> Iterator[None]:
-    # Advance the states: an agent that seeds them as in the run before would leave them as they are now.
+    # Change the states first: otherwise an agent that seeds them as in the previous run would pass.
     random.random()
     np.random.random()  # noqa: NPY002
     if torch := sys.modules.get("torch"):
@@ -246,7 +246,7 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
     """Check that a problem can be played, in one mode or in all modes that it supports.
 
     * Mechanisms give finite values, the same on numbers as on arrays; the same noise gives the same round.
-    * An action is decoded alike alone and in a batch, and is restored from its point and its record.
+    * An action is decoded to the same intervention alone and in a batch, and is restored from its point and record.
     * Observations are in their space; the vectorised environment plays the same rounds as the scalar ones.
     * The reward depends on the action. No random action is better than ``optimal_action`` or
       ``optimal_do``, if the problem has them.

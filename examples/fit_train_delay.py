@@ -139,13 +139,13 @@ def _fit_station(
         return {}, float(target.mean())
     columns = np.stack([SHAPES[shape](y[rows, j]) for j, shape in terms], axis=1)
     steepest = np.array([SHAPES[shape].steepest(-0.1 * reach[j], reach[j]) for j, shape in terms])
-    least = np.array([LEAST_SLOPE if shape == "linear" else 0.0 for _, shape in terms])
+    minima = np.array([LEAST_SLOPE if shape == "linear" else 0.0 for _, shape in terms])
     # In units of slope, with another unknown for the slope left over, the bound is a sum that a heavy row fixes.
     centred = (columns - columns.mean(axis=0)) / steepest
-    rest = target - columns @ least
-    design = np.vstack([np.column_stack([centred, np.zeros(len(rest))]), np.full(len(terms) + 1, HEAVY)])
-    slopes, _ = nnls(design, np.append(rest - rest.mean(), HEAVY * (contraction - least @ steepest)))
-    values = least + slopes[:-1] / steepest
+    residual = target - columns @ minima
+    design = np.vstack([np.column_stack([centred, np.zeros(len(residual))]), np.full(len(terms) + 1, HEAVY)])
+    slopes, _ = nnls(design, np.append(residual - residual.mean(), HEAVY * (contraction - minima @ steepest)))
+    values = minima + slopes[:-1] / steepest
     intercept = float((target - columns @ values).mean())
     return {(i, j, shape): float(v) for (j, shape), v in zip(terms, values, strict=True) if v > 0.0}, intercept
 

@@ -112,9 +112,9 @@ def play(
     cells = [(agent, game, adversary, seed, rounds) for seed in range(seeds) for game in games for agent in agents]
     paths = [folder / "runs" / ("-".join(map(str, cell)) + ".npy") for cell in cells]
     calls = (delayed(load_or_play)(path, *cell) for path, cell in zip(paths, cells, strict=True))
-    played = Parallel(n_jobs=jobs, verbose=1)(calls)
+    runs_played = Parallel(n_jobs=jobs, verbose=1)(calls)
     curves: dict[tuple[str, str], list[np.ndarray]] = {}
-    for (agent, game, *_), curve in zip(cells, played, strict=True):
+    for (agent, game, *_), curve in zip(cells, runs_played, strict=True):
         curves.setdefault((game, agent), []).append(curve)
     return {key: np.stack(rows) for key, rows in curves.items()}
 

@@ -181,9 +181,9 @@ def worst_over_epsilon(memory: Memory, agent: str, groups: dict[float, Sequence[
     values, resampled = [], []
     for settings in groups.values():
         table = memory.table(agent, settings)
-        drawn = rng.integers(table.shape[1], size=(RESAMPLED, table.shape[1]))
+        indices = rng.integers(table.shape[1], size=(RESAMPLED, table.shape[1]))
         values.append(table.mean(axis=1).max())
-        resampled.append(table[:, drawn].mean(axis=2).max(axis=0))
+        resampled.append(table[:, indices].mean(axis=2).max(axis=0))
     return Worst(np.array(list(groups), dtype=float), np.array(values), np.stack(resampled, axis=1))
 
 

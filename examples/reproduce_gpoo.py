@@ -230,8 +230,8 @@ def table_by_children(regrets: dict[tuple[str, int], np.ndarray], arities: Seque
     rows = []
     for (loop, budget), grid in regrets.items():
         runs = grid.shape[-1]
-        drawn = np.random.default_rng(0).integers(runs, size=(RESAMPLES, runs))
-        scores = np.stack([np.log(grid[..., seeds].mean(axis=-1)).mean(axis=0) for seeds in drawn])
+        resamples = np.random.default_rng(0).integers(runs, size=(RESAMPLES, runs))
+        scores = np.stack([np.log(grid[..., seeds].mean(axis=-1)).mean(axis=0) for seeds in resamples])
         best = scores.argmin(axis=1)
         for index, children in enumerate(arities):
             low, high = np.quantile(scores[:, index], [0.025, 0.975])

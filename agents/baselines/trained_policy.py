@@ -42,13 +42,13 @@ class Policy(Agent):
         chosen = self._policy.action_space
         self._actions = PolicyActions(self.task.codec, int(chosen.n) if isinstance(chosen, spaces.Discrete) else None)
         observed: Any = self.task.observation_space
-        for name, given, expected in (
+        for name, trained, expected in (
             ("actions", chosen, self._actions.space),
             ("observations", self._policy.observation_space, observed),
         ):
-            if given != expected:
+            if trained != expected:
                 raise ArgumentError(
-                    f"the policy was trained on {name} in {given}; those of {self.task.env_id} are in {expected}"
+                    f"the policy was trained on {name} in {trained}; those of {self.task.env_id} are in {expected}"
                 )
         self._last = {name: np.zeros(space.shape) for name, space in observed.items()}
 

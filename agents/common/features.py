@@ -221,12 +221,12 @@ class SparseFeatures(ActionFeatures):
         most: largest number of coordinates that differ; None if the limits of the codec bound it.
     """
 
-    def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, most: int | None) -> None:
+    def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, max_changes: int | None) -> None:
         super().__init__(codec.domains, codec)
         self.input_dim = len(null)
         self.search_dim = 2 * self.input_dim
         self._null = torch.as_tensor(np.asarray(null, dtype=np.float64))
-        self._most = most
+        self._most = max_changes
 
     def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         values = self._draw_values(count, self.input_dim, generator)
@@ -245,8 +245,8 @@ class SparseFeatures(ActionFeatures):
     def encode_inside(self, action: Action) -> Tensor:
         point = self.encode(action).clamp(0.0, 1.0)
         members = self.membership(point).numpy()
-        few = int(members.sum()) <= (self._most or self.input_dim)
-        if few if self.limits is None else self.limits.permits(members):
+        is_within_limit = int(members.sum()) <= (self._most or self.input_dim)
+        if is_within_limit if self.limits is None else self.limits.permits(members):
             return self.repair(point)
         values = self.exact_inputs(point).numpy()
         if self.limits is None:

@@ -50,12 +50,12 @@ class ParallelBandit(ArmAgent):
         self._observed_counts, self._observed_sums = np.zeros(len(task.arms)), np.zeros(len(task.arms))
 
     def act(self, observation: Observation) -> Action:
-        played = len(self.history) - len(self.task.initial_data)
-        if played < self.task.horizon // 2:
+        rounds = len(self.history) - len(self.task.initial_data)
+        if rounds < self.task.horizon // 2:
             return self._observing
         if self._rare is None:
             self._rare = rarest(self._observed_counts / self._observed_counts[self._observing])
-        return self._rare[played % len(self._rare)]
+        return self._rare[rounds % len(self._rare)]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
@@ -73,12 +73,12 @@ class ParallelBandit(ArmAgent):
 
     def means(self) -> np.ndarray:
         """Return mean rewards of the arms: from plays for the rarest arms, from observations for the others."""
-        played = np.zeros(len(self.counts), dtype=bool)
+        is_rare = np.zeros(len(self.counts), dtype=bool)
         if self._rare is not None:
-            played[self._rare] = self.counts[self._rare] > 0.0
-        counts = np.where(played, self.counts, self._observed_counts)
+            is_rare[self._rare] = self.counts[self._rare] > 0.0
+        counts = np.where(is_rare, self.counts, self._observed_counts)
         return np.where(
-            counts > 0.0, np.where(played, self.sums, self._observed_sums) / np.maximum(counts, 1.0), -np.inf
+            counts > 0.0, np.where(is_rare, self.sums, self._observed_sums) / np.maximum(counts, 1.0), -np.inf
         )
 
 

@@ -23,13 +23,13 @@ class SuccessiveRejects(ArmAgent):
         weight = 0.5 + (1.0 / np.arange(2, count + 1)).sum()
         remaining = max(0, self.task.horizon - count)
         #: Number of plays of each remaining arm at the end of each phase.
-        self._goals = [max(1, math.ceil(remaining / (weight * left))) for left in range(count, 1, -1)]
+        self._goals = [max(1, math.ceil(remaining / (weight * arms))) for arms in range(count, 1, -1)]
 
     def act(self, observation: Observation) -> Action:
         while len(self.considered) > 1:
-            played = self.counts[self.considered]
-            arm = int(played.argmin())
-            if played[arm] < self._goals[-len(self.considered) + 1]:
+            counts = self.counts[self.considered]
+            arm = int(counts.argmin())
+            if counts[arm] < self._goals[-len(self.considered) + 1]:
                 return self.considered[arm]
             self.considered = np.delete(self.considered, self.means()[self.considered].argmin())
         return self.considered[0]

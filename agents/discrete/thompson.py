@@ -26,8 +26,8 @@ class TS(ArmAgent):
         self.failures = np.ones(len(self.task.arms))
 
     def act(self, observation: Observation) -> Action:
-        drawn = self.rng.beta(self.successes[self.considered], self.failures[self.considered])
-        return self.considered[drawn.argmax()]
+        samples = self.rng.beta(self.successes[self.considered], self.failures[self.considered])
+        return self.considered[samples.argmax()]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)

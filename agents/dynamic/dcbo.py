@@ -33,10 +33,10 @@ class DCBO(Restarted):
         self.joint = require_truth_value("joint", joint)
 
     def make(self) -> tuple[Agent, HardView]:
-        held = {}
+        previous = {}
         if self.slice:
-            held = dict(zip(self.task.nodes, self.implemented[-1].observation["nodes"].tolist(), strict=True))
-        model = UnrolledModel(self.task, self.slice, held, self.device)
+            previous = dict(zip(self.task.nodes, self.implemented[-1].observation["nodes"].tolist(), strict=True))
+        model = UnrolledModel(self.task, self.slice, previous, self.device)
         sets = [frozenset[str](), frozenset(self.task.manipulable)] if self.joint else sets_to_explore(self.task)
         measured = [t for t in range(self.task.slices) if f"{self.task.reward}_{t}" in self.task.observational]
         observed = self.observed_rounds(min(self.slice, max(measured, default=0)))

@@ -44,17 +44,17 @@ class UnrolledModel(ObservationalModel):
         device: torch device.
     """
 
-    def __init__(self, task: DynamicTask, index: int, held: Mapping[str, float], device: str = "cpu") -> None:
+    def __init__(self, task: DynamicTask, index: int, previous: Mapping[str, float], device: str = "cpu") -> None:
         series, domains = _series_of(task, index), {}
-        for name, value in held.items():
+        for name, value in previous.items():
             domains[f"{name}_{index - 1}"] = _around(value, series.get(f"{name}_{index - 1}", np.empty(0)))
         domains |= {f"{name}_{index}": domain for name, domain in task.manipulable.items()}
-        super().__init__(_slice_task(task, index, bool(held), domains), device)
+        super().__init__(_slice_task(task, index, bool(previous), domains), device)
         self.network = UnrolledNetwork(self._task, device)
         scales = dict(zip(domains, Domains(domains).scales, strict=True))
-        before = {f"{name}_{index - 1}": value for name, value in held.items()}
-        units = [scales[node].to_unit(value) for node, value in before.items()]
-        self._before = torch.tensor(units, dtype=torch.float64, device=device)
+        before = {f"{name}_{index - 1}": value for name, value in previous.items()}
+        coordinates = [scales[node].to_unit(value) for node, value in before.items()]
+        self._before = torch.tensor(coordinates, dtype=torch.float64, device=device)
         self._held = frozenset(before)
         self._index = index
         for node, value in before.items():
@@ -82,9 +82,9 @@ class UnrolledModel(ObservationalModel):
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """Return the effect as in the base class, for a target set whose names have no slice index."""
-        held = self._before.expand(len(values), -1)
+        fixed = self._before.expand(len(values), -1)
         unrolled = self._held | {f"{name}_{self._index}" for name in target}
-        return super().effect(unrolled, torch.cat([held, values], -1))
+        return super().effect(unrolled, torch.cat([fixed, values], -1))
 
 
 def _around(value: float, data: np.ndarray) -> Interval:
@@ -110,13 +110,13 @@ def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
     return series
 
 
-def _slice_task(task: DynamicTask, index: int, after: bool, domains: Mapping[str, Interval]) -> HardTask:
+def _slice_task(task: DynamicTask, index: int, has_previous: bool, domains: Mapping[str, Interval]) -> HardTask:
     """Return a hard task over a slice and the previous one; its fixed variables are manipulable and have no causes."""
-    nodes = tuple(f"{name}_{t}" for t in ([index - 1, index] if after else [index]) for name in task.nodes)
-    kept = set(nodes)
+    nodes = tuple(f"{name}_{t}" for t in ([index - 1, index] if has_previous else [index]) for name in task.nodes)
+    node_set = set(nodes)
     names = {f"{name}_{index}" for name in task.nodes}
-    directed = [(a, b) for a, b in task.unrolled.directed if a in kept and b in names]
-    linked = [(min(pair), max(pair)) for pair in task.unrolled.bidirected if pair <= kept]
+    directed = [(a, b) for a, b in task.unrolled.directed if a in node_set and b in names]
+    linked = [(min(pair), max(pair)) for pair in task.unrolled.bidirected if pair <= node_set]
     space = spaces.Dict(
         {"target": spaces.Discrete(1), "values": spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)}
     )

@@ -318,9 +318,9 @@ class CBO(Agent):
                     shared[node, id(query.gp)].append((columns, query))
             for (node, _), parts in shared.items():
                 inputs, means = (torch.cat(columns) for columns in zip(*[part[1:] for _, part in parts], strict=True))
-                drawn = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
+                samples = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
                 columns = np.concatenate([columns for columns, _ in parts])
-                draws.setdefault(node, np.full((count, len(actions)), np.nan))[:, columns] = drawn.cpu().numpy()
+                draws.setdefault(node, np.full((count, len(actions)), np.nan))[:, columns] = samples.cpu().numpy()
         return draws
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
@@ -380,9 +380,9 @@ def coverage(observed: np.ndarray, domains: Sequence[Interval]) -> float:
     columns = zip(box.scales, box.intervals, observed.T, strict=True)
     points = np.array([scale.to_unit(np.clip(column, *ends)) for scale, ends, column in columns]).T
     # A hull has no volume along categories: there the share that was observed counts.
-    seen = [len(np.unique(points[:, index])) / count for index, count in box.category_counts.items()]
+    observed_shares = [len(np.unique(points[:, index])) / count for index, count in box.category_counts.items()]
     numbers = [index for index in range(len(box)) if index not in box.category_counts]
-    return float(np.prod(seen)) * (_hull_volume(points[:, numbers]) if numbers else 1.0)
+    return float(np.prod(observed_shares)) * (_hull_volume(points[:, numbers]) if numbers else 1.0)
 
 
 def _hull_volume(points: np.ndarray) -> float:

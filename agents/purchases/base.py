@@ -62,7 +62,7 @@ class PurchaseAgent(Agent):
     Attributes:
         network: the GPs of the nodes.
         stock: what has been made since the initial data.
-        left: rest of the budget; infinite without a budget.
+        remaining_budget: rest of the budget; infinite without a budget.
     """
 
     modes = frozenset({Mode.PARTIAL})
@@ -78,7 +78,7 @@ class PurchaseAgent(Agent):
         self.view = soft_view(self.task)
         self.network = GPNetwork(self.view, self.device)
         self.stock = Stock(self.task)
-        self.left = float("inf") if self.task.budget is None else self.task.budget
+        self.remaining_budget = float("inf") if self.task.budget is None else self.task.budget
         self._width = len(self.task.action_domains)
         self._index = {node: index for index, node in enumerate(self.task.nodes)}
         self._best: np.ndarray | None = None
@@ -90,11 +90,11 @@ class PurchaseAgent(Agent):
         super().update(action, observation, reward, info)
         # What the agent expects of a purchase, and does not have, comes without the flags.
         is_stored = "bought" in observation and not info.get("is_past")
-        made = np.asarray(observation.get("bought", np.isfinite(observation["nodes"]))) > 0.0
+        is_made = np.asarray(observation.get("bought", np.isfinite(observation["nodes"]))) > 0.0
         point = np.asarray(action["values"], dtype=float)[: self._width]
         known = self._known_values(action, point)
-        known[made] = observation["nodes"][made]
-        for index in np.flatnonzero(made):
+        known[is_made] = observation["nodes"][is_made]
+        for index in np.flatnonzero(is_made):
             node = self.task.nodes[index]
             if node not in self.network.parents:
                 continue
@@ -103,10 +103,10 @@ class PurchaseAgent(Agent):
             if np.isfinite(parents).all():
                 self.network.learn(node, [*parents, *own], float(observation["nodes"][index]))
         if is_stored and len(self.history) > len(self.task.initial_data):
-            self.stock.add(point, made, observation["nodes"])
+            self.stock.add(point, is_made, observation["nodes"])
         if self.task.budget is not None and "spent" in observation:
-            self.left = self.task.budget - float(observation["spent"][0])
-        if made.any():
+            self.remaining_budget = self.task.budget - float(observation["spent"][0])
+        if is_made.any():
             self._best = None
 
     def _known_values(self, action: Action, point: np.ndarray) -> np.ndarray:
@@ -115,16 +115,16 @@ class PurchaseAgent(Agent):
             return self.stock.values_at(point)
         known = np.full(len(self.task.nodes), np.nan)
         native = self.task.codec.domains.to_native(np.asarray(action["values"], dtype=float).tolist())
-        for part, value in zip(self.task.parts, native[self._width :], strict=True):
-            known[self._index[part]] = value
+        for node, value in zip(self.task.parts, native[self._width :], strict=True):
+            known[self._index[node]] = value
         return known
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
-        whole = [past for past in self.history if past.reward > self.task.unfinished]
-        if len(whole) <= self._width or not self._has_data:
+        full_rounds = [past for past in self.history if past.reward > self.task.unfinished]
+        if len(full_rounds) <= self._width or not self._has_data:
             return self.buy_all(self.rng.random(self._width))
-        if self.left < min(self.price(node) or np.inf for node in self.task.nodes):
+        if self.remaining_budget < min(self.price(node) or np.inf for node in self.task.nodes):
             return self.buy(self.task.nodes[0], self.best())
         return self.choose(seed)
 
@@ -137,14 +137,14 @@ class PurchaseAgent(Agent):
         """
 
     @property
-    def modelled(self) -> list[str]:
+    def modelled_nodes(self) -> list[str]:
         """The nodes with a GP: all but a known composition."""
         is_known = self.task.composition is not None
         return [node for node in self.network.nodes if not (is_known and node == self.task.reward)]
 
     @property
     def _has_data(self) -> bool:
-        return all(len(self.network.surrogates[node]) for node in self.modelled)
+        return all(len(self.network.surrogates[node]) for node in self.modelled_nodes)
 
     def price(self, node: str) -> float:
         """Return the price of a node."""
@@ -177,10 +177,10 @@ class PurchaseAgent(Agent):
     def estimated_rewards(self) -> np.ndarray:
         points = np.array([past.action["values"][: self._width] for past in self.history])
         last = len(self.task.codec.choices) - 1
-        whole = np.array([int(past.action["node"]) == last for past in self.history])
+        is_full = np.array([int(past.action["node"]) == last for past in self.history])
         with torch.no_grad():
             means = self.expected_reward(torch.from_numpy(points).to(self.network.inputs)).cpu().numpy()
-        return np.where(whole, means, self.task.unfinished)
+        return np.where(is_full, means, self.task.unfinished)
 
     def maximise(self, function: Callable[[Tensor, int], Tensor], seed: int, samples: int = MEAN_SAMPLES) -> np.ndarray:
         """Return parameters ``(q,)`` that maximise a function of parameters ``b x q`` and the number of samples."""
@@ -217,16 +217,19 @@ class PurchaseAgent(Agent):
         values = self.network.propagate(inputs, lambda node, points: self.node_value(node, points, value))
         return values[self.task.reward]
 
-    def sampled(self, samples: int, seed: int = 0, with_noise: bool = True) -> NodeValue:
-        """Return values of nodes by functions that are as many standard deviations off their means everywhere."""
+    def sample_nodes(self, samples: int, seed: int = 0, with_noise: bool = True) -> NodeValue:
+        """Return a function that samples a node's values: the mean plus one normal draw times the standard deviation.
+
+        The draw is the same at all inputs.
+        """
         draws = normals(self.network.nodes, samples, seed)
         uniforms = self.uniforms_of_noise(samples, seed) if with_noise else {}
         noise = {node: self.network.noise_of(node, u) for node, u in uniforms.items()}
 
         def value(node: str, points: Tensor) -> Tensor:
             mean, std = self.network.surrogates[node].posterior(points)
-            sampled = mean + std * draws[node].to(mean)
-            return sampled + noise[node] if node in noise else sampled
+            sample = mean + std * draws[node].to(mean)
+            return sample + noise[node] if node in noise else sample
 
         return value
 
@@ -239,26 +242,26 @@ class PurchaseAgent(Agent):
     ) -> dict[str, np.ndarray]:
         """Draw values of the nodes that each action makes, NaN for others, from the values that are in stock."""
         points = np.array([action["values"][: self._width] for action in actions], dtype=float)
-        whole = [int(action["node"]) == len(self.task.codec.choices) - 1 for action in actions]
+        buys_all = [int(action["node"]) == len(self.task.codec.choices) - 1 for action in actions]
         chosen = [self.task.nodes[min(int(action["node"]), len(self.task.nodes) - 1)] for action in actions]
         stored = torch.from_numpy(np.array([self.stock.values_at(point) for point in points])).to(self.network.inputs)
-        draw = self.sampled(count, seed, noise)
+        draw = self.sample_nodes(count, seed, noise)
 
         def value(node: str, inputs: Tensor) -> Tensor:
-            own, known = self.node_value(node, inputs, draw), stored[:, [self._index[node]]]
+            sample, known = self.node_value(node, inputs, draw), stored[:, [self._index[node]]]
             is_used = torch.tensor([[node != name] for name in chosen]) & known.isfinite()
-            return torch.where(is_used, known, own)
+            return torch.where(is_used, known, sample)
 
         with torch.no_grad():
             values = self.network.propagate(torch.from_numpy(points).to(self.network.inputs), value)
         outcomes = {}
         for node in self.network.nodes:
-            made = [
-                is_whole or node == name or (not self.task.parts and node in self.task.diagram.ancestors([name]))
-                for is_whole, name in zip(whole, chosen, strict=True)
+            is_made = [
+                all_nodes or node == name or (not self.task.parts and node in self.task.diagram.ancestors([name]))
+                for all_nodes, name in zip(buys_all, chosen, strict=True)
             ]
-            drawn = values[node].expand(len(points), count).T.cpu().numpy()
-            outcomes[node] = np.where(made, drawn, np.nan)
+            draws = values[node].expand(len(points), count).T.cpu().numpy()
+            outcomes[node] = np.where(is_made, draws, np.nan)
         return outcomes
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
@@ -269,8 +272,8 @@ class PurchaseAgent(Agent):
         return mean.mean(0), spread.std(0)
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
-        drawn = self.sample_outcomes([action], MEAN_SAMPLES)
-        return {node: float(own.mean()) for node, own in drawn.items() if not np.isnan(own).any()}
+        draws = self.sample_outcomes([action], MEAN_SAMPLES)
+        return {node: float(own.mean()) for node, own in draws.items() if not np.isnan(own).any()}
 
     def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, float]:
         """Return the values that a purchase is expected to have, without flags of what was made."""
@@ -283,7 +286,7 @@ class PurchaseAgent(Agent):
 
     def expected_reward(self, inputs: Tensor, samples: int = MEAN_SAMPLES) -> Tensor:
         """Return posterior means of the reward with parameters ``b x q``, ``(b,)``."""
-        return self.rewards(inputs, self.sampled(samples)).mean(-1)
+        return self.rewards(inputs, self.sample_nodes(samples)).mean(-1)
 
     def propose(self, seed: int) -> np.ndarray:
         """Return the parameters with the best expected improvement on the best posterior mean, ``(q,)``."""
@@ -294,7 +297,7 @@ class PurchaseAgent(Agent):
         width = max(float(np.std(rewards or [0.0])) * SMOOTHNESS, MIN_SMOOTHNESS)
 
         def log_improvement(inputs: Tensor, samples: int) -> Tensor:
-            gains = (self.rewards(inputs, self.sampled(samples)) - incumbent) / width
+            gains = (self.rewards(inputs, self.sample_nodes(samples)) - incumbent) / width
             return torch.nn.functional.softplus(gains).mean(-1).clamp_min(1e-300).log()
 
         return self.maximise(log_improvement, seed, IMPROVEMENT_SAMPLES)
@@ -307,10 +310,10 @@ class PurchaseAgent(Agent):
         """
         generator, features = torch.Generator().manual_seed(seed), self.network.features
         common = torch.cat([features.draw(DRAWN_POINTS, generator), torch.from_numpy(self.best())[None]])
-        found = []
+        maximisers = []
         with torch.no_grad():
             for _ in range(count):
-                functions = {node: self.network.surrogates[node].draw(generator) for node in self.modelled}
+                functions = {node: self.network.surrogates[node].draw(generator) for node in self.modelled_nodes}
 
                 def value(node: str, points: Tensor, functions: Mapping[str, Callable] = functions) -> Tensor:
                     return functions[node](points)
@@ -326,5 +329,5 @@ class PurchaseAgent(Agent):
                     around = features.perturb(best.expand(DRAWN_NEIGHBOURS, -1), generator)
                     points = torch.cat([best, best + share * (around - best)])
                     best = points[self.rewards(points, value).mean(-1).argmax()][None]
-                found.append(best[0])
-        return torch.stack(found)
+                maximisers.append(best[0])
+        return torch.stack(maximisers)

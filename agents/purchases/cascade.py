@@ -110,7 +110,7 @@ class CascadeEI(PurchaseAgent):
         for product in products:
             known = self.stock.values_at(product)
             is_finished = not np.isnan(known).any()
-            if is_finished or self.price(self.next_node(known)) > self.left:
+            if is_finished or self.price(self.next_node(known)) > self.remaining_budget:
                 continue
             fixed = np.isfinite(product)
             points = np.vstack([self.best(), self.rng.random((FILLINGS, width))])
@@ -132,14 +132,14 @@ class CascadeEI(PurchaseAgent):
         """Return the expected improvement on the best reward so far, exact in the last stage, ``(b,)``."""
         incumbent = max(past.reward for past in self.history)
         known = torch.from_numpy(plans.known).to(self.network.inputs)
-        draw = self.sampled(self.samples)
+        draw = self.sample_nodes(self.samples)
 
         def value(node: str, inputs: Tensor) -> Tensor:
             if node == self.task.reward:
                 mean, std = self.network.surrogates[node].posterior(inputs)
                 return std * standard_improvement((mean - incumbent) / std.clamp_min(1e-12))
-            made = known[:, [self._index[node]]]
-            return torch.where(made.isfinite(), made, draw(node, inputs))
+            known_values = known[:, [self._index[node]]]
+            return torch.where(known_values.isfinite(), known_values, draw(node, inputs))
 
         with torch.no_grad():
             points = torch.from_numpy(plans.points).to(self.network.inputs)

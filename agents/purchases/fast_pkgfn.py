@@ -80,7 +80,7 @@ class SingleNodes(KnowledgeGradientAgent):
         best: tuple[float, str, Offers] | None = None
         for node in self.network.nodes:
             price = self.price(node)
-            if price > self.left or (node == self.task.reward and self.task.composition is not None):
+            if price > self.remaining_budget or (node == self.task.reward and self.task.composition is not None):
                 continue
             offers = self.offers(node, proposal, designs)
             if not len(offers.points):
@@ -90,33 +90,34 @@ class SingleNodes(KnowledgeGradientAgent):
             if gains[index] > 0.0 and (best is None or float(gains[index]) > best[0]):
                 best = float(gains[index]), node, offers.at(np.array([index]))
         if best is None:
-            return self.without_gain(proposal)
+            return self.fallback_purchase(proposal)
         _, node, offers = best
         parts = dict(zip(self.network.parents[node], offers.parents[0].tolist(), strict=True))
         return self.buy(node, offers.points[0], parts)
 
-    def without_gain(self, proposal: np.ndarray) -> Action:
-        """Return the purchase if no node is worth anything: all nodes, or if that is too dear the cheapest node."""
-        prices = {node: self.price(node) for node in self.modelled}
-        total = float(np.sum([self.price(node) for node in self.task.nodes]))
-        return self.buy_all(proposal) if total <= self.left else self.buy(min(prices, key=prices.__getitem__), proposal)
+    def fallback_purchase(self, proposal: np.ndarray) -> Action:
+        """Return the purchase if no node has a positive gain: all nodes, or beyond the budget the cheapest node."""
+        prices = {node: self.price(node) for node in self.modelled_nodes}
+        if float(np.sum([self.price(node) for node in self.task.nodes])) <= self.remaining_budget:
+            return self.buy_all(proposal)
+        return self.buy(min(prices, key=prices.__getitem__), proposal)
 
     def gains(self, node: str, offers: Offers, designs: Tensor, samples: int) -> np.ndarray:
         """Return the knowledge gradient of offers of a node, ``(b,)``."""
-        own = offers.points[:, list(self.network.actions[node])]
-        inputs = torch.from_numpy(np.hstack([offers.parents, own])).to(self.network.inputs)
+        parameters = offers.points[:, list(self.network.actions[node])]
+        inputs = torch.from_numpy(np.hstack([offers.parents, parameters])).to(self.network.inputs)
         return knowledge_gradient(self, designs, {node: inputs}, self.fantasies, samples)[node].cpu().numpy()
 
     @abstractmethod
     def offers(self, node: str, proposal: np.ndarray, designs: Tensor) -> Offers:
-        """Return the purchases of a node from which to choose; none if its parents cannot be had."""
+        """Return the purchases of a node from which to choose; none if its parents can be neither taken nor bought."""
 
-    def in_stock(self, node: str, fillings: np.ndarray) -> Offers:
+    def offers_in_stock(self, node: str, fillings: np.ndarray) -> Offers:
         """Return purchases of a node whose parents are in stock.
 
         Args:
             node: a node with parents.
-            fillings: parameters ``(f, q)``, of which those are taken that do not enter the parents.
+            fillings: parameters ``(f, q)``, which replace those that enter none of the parents.
         """
         parents = [self._index[parent] for parent in self.network.parents[node]]
         combinations = self.stock.combinations(parents, MAX_COMBINATIONS, self.rng)
@@ -124,22 +125,22 @@ class SingleNodes(KnowledgeGradientAgent):
         entering = self.stock.entering[self._index[node]]
         _, first = np.unique(points[:, entering], axis=0, return_index=True)
         known = np.array([self.stock.values_at(point) for point in points[first]]).reshape(-1, len(self.task.nodes))
-        # What is known without noise teaches nothing.
+        # Nothing can be learned from a value that is known without noise.
         new = np.isnan(known[:, self._index[node]]) if node not in self.network.noisy else np.ones(len(known), bool)
         return Offers(points[first][new], known[new][:, parents])
 
-    def simulated(self, node: str, points: np.ndarray, seed: int) -> np.ndarray:
+    def simulate_parents(self, node: str, points: np.ndarray, seed: int) -> np.ndarray:
         """Return values of a node's parents with parameters ``(b, q)`` in a network drawn from the posterior."""
         generator = torch.Generator().manual_seed(seed)
-        drawn: dict[str, Tensor] = {}
+        draws: dict[str, Tensor] = {}
 
         def value(name: str, inputs: Tensor) -> Tensor:
-            drawn[name] = self.network.surrogates[name].draw(generator)(inputs)
-            return drawn[name]
+            draws[name] = self.network.surrogates[name].draw(generator)(inputs)
+            return draws[name]
 
         with torch.no_grad():
             self.rewards(torch.from_numpy(points).to(self.network.inputs), value)
-        columns = [drawn[parent].reshape(-1).cpu().numpy() for parent in self.network.parents[node]]
+        columns = [draws[parent].reshape(-1).cpu().numpy() for parent in self.network.parents[node]]
         ranges: Mapping[str, tuple[float, float]] = {name: (i[0], i[1]) for name, i in self.task.parts.items()}
         inside = [np.clip(c, *ranges[p]) for c, p in zip(columns, self.network.parents[node], strict=True)]
         return np.stack(inside, axis=-1)
@@ -163,5 +164,5 @@ class FastPKGFN(SingleNodes):
         if not self.network.parents[node]:
             return Offers(proposal[None], np.empty((1, 0)))
         if self.task.parts:
-            return Offers(proposal[None], self.simulated(node, proposal[None], int(self.rng.integers(2**31))))
-        return self.in_stock(node, np.stack([proposal, self.best()]))
+            return Offers(proposal[None], self.simulate_parents(node, proposal[None], int(self.rng.integers(2**31))))
+        return self.offers_in_stock(node, np.stack([proposal, self.best()]))

@@ -89,7 +89,7 @@ class _Passes:
 
     def _value(self, node: str, points: Tensor) -> Tensor:
         if self._is_known(node):
-            return self._agent.node_value(node, points, self._agent.sampled(1))
+            return self._agent.node_value(node, points, self._agent.sample_nodes(1))
         mean, std = self._network.surrogates[node].posterior(points)
         if node not in self._now:
             self._now[node] = points, mean, std
@@ -117,16 +117,16 @@ class _Passes:
         spread = surrogate.posterior(inputs)[1].square() + surrogate.noise_scale.square()
         # Standardised fantasies, symmetric so that their mean is 0.
         quantiles = (torch.arange(fantasies, dtype=torch.float64) + 0.5) / fantasies
-        drawn = torch.special.ndtri(quantiles).to(mean)
+        standard_fantasies = torch.special.ndtri(quantiles).to(mean)
         slope, lower = _update(std, surrogate.covariance(points, inputs), spread)
-        means = mean + slope[:, None] * drawn[:, None, None]
+        means = mean + slope[:, None] * standard_fantasies[:, None, None]
         fantasised = self._shift(node, means, lower[:, None].expand_as(means))
         best = self.rewards({node: fantasised}).mean(-1).amax(-1)
         return (best.mean(-1) - current).clamp_min(0.0)
 
     def full_gain(self, point: Tensor, fantasies: int, current: Tensor) -> Tensor:
         """Return the mean gain of the best posterior mean by values of all nodes with parameters ``1 x q``."""
-        drawn = normals(self._network.nodes, fantasies, seed=2)
+        draws = normals(self._network.nodes, fantasies, seed=2)
         # Fantasies of the nodes, ``1 x f``, and values of the designs given these, ``f x a x s``.
         fantasised, values = dict[str, Tensor](), dict[str, Tensor]()
         for node in self._network.nodes:
@@ -135,7 +135,7 @@ class _Passes:
             if self._is_known(node):
                 values[node] = self._value(node, points)
                 continue
-            surrogate, own = self._network.surrogates[node], drawn[node].to(inputs)
+            surrogate, own = self._network.surrogates[node], draws[node].to(inputs)
             assert isinstance(surrogate, GaussianProcess)
             inputs = inputs[0].expand(fantasies, -1)
             mean, std = surrogate.posterior(points)

@@ -60,12 +60,12 @@ class PKGFN(SingleNodes):
         parents = self.network.parents[node]
         if self._needs_stock(node):
             count = FILLINGS if self.network.actions[node] else 1
-            return self.in_stock(node, np.vstack([known[:count], self.rng.random((count - 1, self._width))]))
+            return self.offers_in_stock(node, np.vstack([known[:count], self.rng.random((count - 1, self._width))]))
         count = RANDOM_PER_INPUT * (len(parents) + len(self.network.actions[node]))
         points = np.vstack([known, self.rng.random((count, self._width))])
         if not parents:
             return Offers(points, np.empty((len(points), 0)))
-        values = self.simulated(node, points, int(self.rng.integers(2**31)))
+        values = self.simulate_parents(node, points, int(self.rng.integers(2**31)))
         low, high = np.array([(i[0], i[1]) for i in (self.task.parts[parent] for parent in parents)]).T
         values[len(known) :] = self.rng.uniform(low, high, (count, len(parents)))
         return Offers(points, values)

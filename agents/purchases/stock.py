@@ -34,10 +34,10 @@ class Stock:
         self._made = np.empty((0, len(task.nodes)), dtype=bool)
         self._values = np.empty((0, len(task.nodes)))
 
-    def add(self, point: np.ndarray, made: np.ndarray, values: np.ndarray) -> None:
+    def add(self, point: np.ndarray, is_made: np.ndarray, values: np.ndarray) -> None:
         """Add the nodes made in a round: parameters ``(q,)``, truth values and values ``(n,)``."""
         self._points = np.vstack([self._points, point])
-        self._made, self._values = np.vstack([self._made, made]), np.vstack([self._values, values])
+        self._made, self._values = np.vstack([self._made, is_made]), np.vstack([self._values, values])
 
     def values_at(self, point: np.ndarray) -> np.ndarray:
         """Return the last value of each node that was made with parameters ``(q,)``, NaN for others, ``(n,)``."""

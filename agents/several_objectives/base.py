@@ -76,13 +76,15 @@ class SeveralObjectivesAgent(SearchAgent):
             columns[COST] = cost_of(self.task, inputs).expand(nodes.shape[:-1])
         return torch.stack([columns[objective.name] for objective in self.task.objectives], -1) * self._signs.to(nodes)
 
-    def maximise(self, many: Acquisition, few: Acquisition, played: Sequence[Action], **search: Any) -> Action:
-        """Return the action with the greatest value of ``many``, of which ``few`` is a rough and cheap version.
+    def maximise(
+        self, acquisition: Acquisition, screening: Acquisition, played: Sequence[Action], **search: Any
+    ) -> Action:
+        """Return the action with the greatest value of ``acquisition``; ``screening`` is a cheap approximation of it.
 
         ``search`` are other keywords of :func:`~cbo_gym.agents.common.search.screen`.
         """
-        search = {"screening": few, "scouting": few, "generations": 2, "device": self.device, **search}
-        return maximise(many, self.features, played, **search)
+        search = {"screening": screening, "scouting": screening, "generations": 2, "device": self.device, **search}
+        return maximise(acquisition, self.features, played, **search)
 
     @abstractmethod
     def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor] | None:
@@ -173,9 +175,9 @@ def baseline_of(estimates: np.ndarray) -> np.ndarray:
     These are the actions whose estimates ``(n, m)`` are on the front, spread out over it if there are too many, and
     then the front of the rest.
     """
-    left, baseline = np.arange(len(estimates)), np.zeros(0, dtype=int)
-    while len(left) and len(baseline) < MAX_BASELINE:
-        front = left[non_dominated(estimates[left])]
+    remaining, baseline = np.arange(len(estimates)), np.zeros(0, dtype=int)
+    while len(remaining) and len(baseline) < MAX_BASELINE:
+        front = remaining[non_dominated(estimates[remaining])]
         baseline = np.concatenate([baseline, front[spread_out(estimates[front], MAX_BASELINE - len(baseline))]])
-        left = np.setdiff1d(left, front)
+        remaining = np.setdiff1d(remaining, front)
     return baseline

@@ -106,9 +106,9 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def _plan(self, rng: np.random.Generator) -> list[Tensor]:
         """Plan the batch of the set with the greatest relative gain, as search points."""
-        least = min(self._locals.values(), key=lambda local: len(local.played))
-        if len(least.played) < (FIRST if least.members else 1):
-            return [self._point(least, rng.random(len(least.members)))]
+        rarest = min(self._locals.values(), key=lambda local: len(local.played))
+        if len(rarest.played) < (FIRST if rarest.members else 1):
+            return [self._point(rarest, rng.random(len(rarest.members)))]
         proposals = [(local, *self._propose(local, rng)) for local in self._locals.values()]
         best, _, batch = max(proposals, key=lambda proposal: proposal[1])
         return [self._point(best, values) for values in batch]
@@ -116,8 +116,8 @@ class CausalParetoSelect(SeveralObjectivesAgent):
     def _propose(self, local: _Local, rng: np.random.Generator) -> tuple[float, list[np.ndarray]]:
         """Return the relative gain of a set's hypervolume by its batch, as predicted, and the batch."""
         dim = len(local.members)
-        played = self._estimates(local)
-        front = played[non_dominated(played)]
+        estimates = self._estimates(local)
+        front = estimates[non_dominated(estimates)]
         reference = np.minimum(local.worst, front.min(axis=0))
         pareto_set = search_pareto_set(
             [lambda points: self._mean(local, points)],
@@ -127,17 +127,17 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             children=CHILDREN,
             size=ARCHIVE,
         )
-        before = value = hypervolume(front, reference)
+        initial = value = hypervolume(front, reference)
         chosen: list[np.ndarray] = []
-        left = np.arange(len(pareto_set.box))
-        while len(left) and len(chosen) < self.batch:
-            values = [hypervolume(np.vstack([front, pareto_set.vectors[row]]), reference) for row in left]
+        remaining = np.arange(len(pareto_set.box))
+        while len(remaining) and len(chosen) < self.batch:
+            values = [hypervolume(np.vstack([front, pareto_set.vectors[row]]), reference) for row in remaining]
             top = int(np.argmax(values))
-            front, value = np.vstack([front, pareto_set.vectors[left[top]]]), values[top]
-            chosen.append(pareto_set.points[left[top], :dim])
-            left = np.delete(left, top)
-        gain = value - before
-        return (gain / before if before > 0.0 else np.inf if gain > 0.0 else 0.0), chosen
+            front, value = np.vstack([front, pareto_set.vectors[remaining[top]]]), values[top]
+            chosen.append(pareto_set.points[remaining[top], :dim])
+            remaining = np.delete(remaining, top)
+        gain = value - initial
+        return (gain / initial if initial > 0.0 else np.inf if gain > 0.0 else 0.0), chosen
 
     def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
         """Return posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""

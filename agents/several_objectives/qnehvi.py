@@ -101,7 +101,7 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
         reference = scaled.scale(
             reference_of(estimates, self._predicted_rewards, self.features, seed, self.device)
         ).tolist()
-        few, many = (
+        screening, acquisition = (
             logei.qLogNoisyExpectedHypervolumeImprovement(
                 self.model,
                 reference,
@@ -114,7 +114,7 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
             for samples in (min(SCREENING_SAMPLES, self.samples), self.samples)
         )
         played = self.front_first(estimates, self._searched)
-        return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
+        return self.maximise(acquisition, screening, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
 
     def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor]:
         inputs = self.forecast_inputs(actions)

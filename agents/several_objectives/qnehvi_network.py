@@ -78,9 +78,11 @@ class QNEHVINetwork(SeveralObjectivesAgent):
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
-        few, many = (self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9))
+        screening, acquisition = (
+            self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9)
+        )
         played = self.front_first(estimates, self.network.minimal)
-        return self.maximise(many, few, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
+        return self.maximise(acquisition, screening, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
 
     def _improvement(self, draws: int, estimates: np.ndarray, seed: int) -> Acquisition:
         """Return the logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``."""

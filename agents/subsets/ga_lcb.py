@@ -55,9 +55,9 @@ class GALCB(LinearSEMAgent):
         self._phase = 1
 
     def act(self, observation: Observation) -> Action:
-        played = len(self.history)
-        if not self.causes and played < self.rounds * len(self._turns):
-            return self._turns[played % len(self._turns)]
+        rounds = len(self.history)
+        if not self.causes and rounds < self.rounds * len(self._turns):
+            return self._turns[rounds % len(self._turns)]
         if not self.causes:
             self._learn_graph()
         while len(self.active) > 1:

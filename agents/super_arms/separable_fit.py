@@ -209,7 +209,7 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
         path = _lasso_path(features[:, others], targets[:, i], inner, correlation)
         total = float(targets[:, i] @ targets[:, i])
         proposals.append(
-            [(left, others[chosen]) for left, chosen in _proposals(path, inner, correlation, total, rounds)]
+            [(squares, others[chosen]) for squares, chosen in _proposals(path, inner, correlation, total, rounds)]
         )
     coefficients = np.zeros((len(components) * count, count))
     for i, chosen in enumerate(_choose(proposals, rounds, len(scale) - len(components))):
@@ -261,13 +261,13 @@ def _proposals(
     for proposed in path.T != 0.0:
         if proposed.tobytes() in tried:
             continue
-        for left, present in backward_elimination(proposed, damped, correlation, total):
+        for squares, present in backward_elimination(proposed, damped, correlation, total):
             if (key := present.tobytes()) in tried:
                 break
             tried.add(key)
             size = np.count_nonzero(present)
-            if size <= max_edges and left < best[size][0]:
-                best[size] = left, np.flatnonzero(present)
+            if size <= max_edges and squares < best[size][0]:
+                best[size] = squares, np.flatnonzero(present)
     return best
 
 
@@ -290,13 +290,13 @@ def backward_elimination(
     present, chosen = proposed.copy(), np.flatnonzero(proposed)
     inverse = np.linalg.inv(gram[np.ix_(chosen, chosen)])
     diagonal, weights = inverse.diagonal(), inverse @ correlation[chosen]
-    left = total - float(weights @ correlation[chosen])
+    residual = total - float(weights @ correlation[chosen])
     increases = np.full(len(chosen), np.inf)
     for _ in chosen:
-        yield max(left, 0.0), present
+        yield max(residual, 0.0), present
         np.divide(weights * weights, diagonal, out=increases, where=present[chosen])
         weakest = increases.argmin()
-        left += float(increases[weakest])
+        residual += float(increases[weakest])
         increases[weakest], present[chosen[weakest]] = np.inf, False
         step = inverse[:, weakest] / diagonal[weakest]
         weights -= step * weights[weakest]
@@ -308,16 +308,16 @@ def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, featur
 
     A node's variance of errors is shrunk to that of all nodes, which has the weight of :data:`COMMON_ROUNDS` rounds.
     """
-    left = np.array([[squares for squares, _ in sets] for sets in proposals])
-    sizes = np.arange(left.shape[1])
+    residuals = np.array([[squares for squares, _ in sets] for sets in proposals])
+    sizes = np.arange(residuals.shape[1])
     price = sizes * (np.log(rounds) + 2.0 * STRICTNESS * np.log(features))
-    variance = float(np.median(left.min(axis=1) / max(rounds - sizes[-1], 1)))
+    variance = float(np.median(residuals.min(axis=1) / max(rounds - sizes[-1], 1)))
     for _ in range(VARIANCE_PASSES):
         weight = rounds + COMMON_ROUNDS
-        log_variances = np.log(left + COMMON_ROUNDS * variance + np.finfo(float).tiny)
+        log_variances = np.log(residuals + COMMON_ROUNDS * variance + np.finfo(float).tiny)
         best = (weight * log_variances + price).argmin(axis=1)
-        unexplained = np.take_along_axis(left, best[:, None], axis=1).sum()
-        variance = float(unexplained / max(rounds * len(left) - best.sum(), 1))
+        unexplained = np.take_along_axis(residuals, best[:, None], axis=1).sum()
+        variance = float(unexplained / max(rounds * len(residuals) - best.sum(), 1))
     return [sets[size][1] for sets, size in zip(proposals, best, strict=True)]
 
 

@@ -47,10 +47,10 @@ class SGB(Agent):
         self._begin_phase()
 
     def _begin_phase(self) -> None:
-        left = np.flatnonzero(self._chosen == 0)
+        remaining = np.flatnonzero(self._chosen == 0)
         if self._chosen.sum() == self._limit:
-            left = left[:0]
-        self._candidates = self.rng.permutation(left)[: self._sample]
+            remaining = remaining[:0]
+        self._candidates = self.rng.permutation(remaining)[: self._sample]
         self._trials: list[float] = []
 
     def act(self, observation: Observation) -> Action:

@@ -73,11 +73,11 @@ class SignalMoments:
 
     def intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ends of the intervals of all moments, for C of shape ``(N,)``; each has the shape ``(q + 1, N)``."""
-        moments, most = self.moments(), self.width**self._orders
-        radius = 2.0 ** (self._orders % 2) * confidence * most
+        moments, highest = self.moments(), self.width**self._orders
+        radius = 2.0 ** (self._orders % 2) * confidence * highest
         radius[0] = 0.0
-        least = np.where(self._orders % 2 == 0, 0.0, -most)
-        return np.maximum(moments - radius, least), np.minimum(moments + radius, most)
+        lowest = np.where(self._orders % 2 == 0, 0.0, -highest)
+        return np.maximum(moments - radius, lowest), np.minimum(moments + radius, highest)
 
     def normal_moments(self) -> np.ndarray:
         """Return the moments of normal signals with the empirical means and variances, shape ``(q + 1, N)``."""

@@ -115,11 +115,11 @@ def require_probability(name: str, value: Number) -> Number:
 
 def require_word(name: str, value: Value, known: Iterable[str]) -> Value:
     """Return ``value``; raise ArgumentError unless it is in ``known``."""
-    words = [str(word) for word in known]
+    allowed = [str(word) for word in known]
     if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be one of {words}; given {short_repr(value)}")
-    if value not in words:
-        raise ArgumentError(f"{name} must be one of {words}; given {short_repr(value)}{did_you_mean(value, words)}")
+        raise ArgumentError(f"{name} must be one of {allowed}; given {short_repr(value)}")
+    if value not in allowed:
+        raise ArgumentError(f"{name} must be one of {allowed}; given {short_repr(value)}{did_you_mean(value, allowed)}")
     return value
 
 

@@ -77,7 +77,7 @@ def replacing(path: Path) -> Iterator[Path]:
         remedy = _REMEDIES.get(error.errno or 0, "check that path, and try again")
         raise OperationError(f"cannot write {path}: {error.strerror or error}; {remedy}") from error
     finally:
-        # The folder may not be there.
+        # The folder may not exist.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 

@@ -56,8 +56,8 @@ class _Lines(Progress):
         when, done = self._printed.setdefault(task_id, (now, task.completed))
         if task.total is None or (task.elapsed or 0.0) < QUIET_SECONDS or task.completed == done:
             return
-        due = task.completed >= task.total or LINES * (task.completed - done) >= task.total
-        if due or now - when > LINE_SECONDS:
+        is_due = task.completed >= task.total or LINES * (task.completed - done) >= task.total
+        if is_due or now - when > LINE_SECONDS:
             self._printed[task_id] = (now, task.completed)
             passed = f"{int(task.elapsed or 0) // 60}:{int(task.elapsed or 0) % 60:02}"
             # An unfinished run counts by the share of its rounds that were played.

@@ -58,7 +58,7 @@ def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
 def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
     path, known = _path_and_fields(error["loc"], model)
     location = ".".join(map(str, path)) or "(the entry)"
-    given = f", given {_shorten(repr(error['input']))}"
+    value = f", given {_shorten(repr(error['input']))}"
     # The input of a missing field is the whole mapping, which is not shown.
     if error["type"] == "missing":
         return path, f"field {location}: {error['msg']}"
@@ -67,12 +67,12 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
         return path, f"field {location}: there is no such field{among}{did_you_mean(str(path[-1]), known)}"
     if error["type"] == "value_error":
         message = str(error["ctx"]["error"])
-        return path, f"field {location}: {message}{'' if '; given ' in message else given}"
+        return path, f"field {location}: {message}{'' if '; value ' in message else value}"
     if error["type"] == "string_type" and isinstance(error["input"], bool | int | float):
-        given += "; a string that looks like a number or a boolean needs quotation marks"
+        value += "; a string that looks like a number or a boolean needs quotation marks"
     if error["type"] in ("literal_error", "enum"):
-        given += did_you_mean(error["input"], re.findall("'(.*?)'", error["ctx"]["expected"]))
-    return path, f"field {location}: {error['msg']}{given}"
+        value += did_you_mean(error["input"], re.findall("'(.*?)'", error["ctx"]["expected"]))
+    return path, f"field {location}: {error['msg']}{value}"
 
 
 def _shorten(string: str) -> str:

@@ -106,7 +106,7 @@ class Codec(ABC):
         return self.domains.scales[self.domains.names.index(name)].to_unit(self.domains.number(name, native))
 
     def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
-        """Return limits with fixed values, which the caller may assign to :attr:`limits`.
+        """Return the limits with some values fixed; the caller may assign them to :attr:`limits`.
 
         Args:
             fixed: name -> native value, or the label of a category.
@@ -148,8 +148,8 @@ class Codec(ABC):
         choice = {self.choice_name: self.choices} if self.choice_name else {}
         return choice | {name: domain.categories for name, domain in self.domains.typed.items() if domain.categories}
 
-    def to_whole(self, action: Action) -> Action:
-        """Return the action that an agent recommends for the values of ``action``; usually ``action`` itself."""
+    def to_recommendation(self, action: Action) -> Action:
+        """Return the recommendation with the values of an action; in most modes, the action itself."""
         return action
 
     def to_numbers(self, action: Action) -> list[float]:
@@ -466,7 +466,7 @@ class PurchaseCodec(ChoiceCodec):
     def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
         return Codec.steer(self, fixed, required)
 
-    def to_whole(self, action: Action) -> Action:
+    def to_recommendation(self, action: Action) -> Action:
         return {**action, self.key: np.int64(len(self.choices) - 1)}
 
     def _index_of(self, chosen: Any, name: str) -> int:

@@ -238,8 +238,8 @@ class Range(TypedDomain):
 
     @property
     def _options(self) -> dict[str, Any]:
-        given = {"step": self.step, "scale": self.scale, "digits": self.digits}
-        return {name: value for name, value in given.items() if value not in (None, "linear")}
+        options = {"step": self.step, "scale": self.scale, "digits": self.digits}
+        return {name: value for name, value in options.items() if value not in (None, "linear")}
 
     def to_mapping(self) -> dict[str, Any]:
         return super().to_mapping() | self._options

@@ -74,8 +74,8 @@ class LimitedDict(Parametrised, spaces.Dict):
         """Return a random set, and about uniform values of its variables."""
         action = super().sample(mask, probability)
         members = self._members(action)
-        drawn = self.limits.sample_each(np.atleast_2d(members), self.spaces["values"].np_random)
-        return {**action, "values": drawn.reshape(members.shape)}
+        values = self.limits.sample_each(np.atleast_2d(members), self.spaces["values"].np_random)
+        return {**action, "values": values.reshape(members.shape)}
 
     def contains(self, x: Any) -> bool:
         return super().contains(x) and bool(self.limits.contains(np.asarray(x["values"]), self._members(x)).all())

@@ -359,12 +359,12 @@ class Polytope:
     def _shares(self, points: Any, xp: Any) -> Any:
         return _replace(points, {index: _share_of(scale, points[..., index]) for index, scale in self._warped}, xp)
 
-    def _points(self, shares: Any, given: Any, points: Any, xp: Any) -> Any:
+    def _points(self, shares: Any, old_shares: Any, points: Any, xp: Any) -> Any:
         """Convert shares to coordinates; where a share did not change, the given coordinate is kept exactly."""
         columns = {}
         for index, scale in self._warped:
             column = _coordinate_of(scale, shares[..., index])
-            same = None if given is None else shares[..., index] == given[..., index]
+            same = None if old_shares is None else shares[..., index] == old_shares[..., index]
             columns[index] = column if same is None else xp.where(same, points[..., index], column)
         return _replace(shares, columns, xp)
 
@@ -382,7 +382,7 @@ def _replace(points: Any, columns: Mapping[int, Any], xp: Any) -> Any:
 
 
 def _warped(domains: Domains) -> list[tuple[int, Any]]:
-    """Return index and scale of each coordinate on a logarithmic scale, which differs from its share."""
+    """Return index and scale of each coordinate on a logarithmic scale, where coordinate and share differ."""
     return [(index, scale) for index, scale in enumerate(domains.scales) if getattr(scale, "scale", "") == "log"]
 
 
@@ -603,10 +603,10 @@ class Limits:
             row, low, high = self._row(limit, members)
             slack = TOLERANCE * float(np.abs(row).sum()) + TOLERANCE
             if row[free].any():
-                held = float(row[~free] @ self._shares(self._held)[~free])
+                fixed_sum = float(row[~free] @ self._shares(self._held)[~free])
                 rows.append(row[free])
-                lows.append(low - held)
-                highs.append(high - held)
+                lows.append(low - fixed_sum)
+                highs.append(high - fixed_sum)
             elif not low - slack <= float(row @ self._shares(self._held)) <= high + slack:
                 return None
         pairs = zip(self.domains.names, self.domains.intervals, free, strict=True)

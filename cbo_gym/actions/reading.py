@@ -134,7 +134,7 @@ def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str
 
 
 def as_choices(value: Any, keys: tuple[str, str], count: int, width: int) -> tuple[ndarray, ndarray, ndarray]:
-    """Return the indices ``(n,)`` and the values ``(n, width)`` of a batch, and which are those of :func:`as_choice`.
+    """Return the indices ``(n,)`` and the values ``(n, width)`` of a batch, and whether each is valid.
 
     Raises:
         gymnasium.error.InvalidAction: if the shapes differ.

@@ -209,11 +209,11 @@ def modes_of(factory: Any) -> tuple[str, ...]:
     return tuple(mode.value for mode in Mode if isinstance(modes, Collection) and mode in modes)
 
 
-def _load(path: str, kind: str) -> Any:
-    """Import the object at ``package.module:Class``; ``kind`` describes it in errors."""
+def _load(path: str, description: str) -> Any:
+    """Import the object at ``package.module:Class``; ``description`` describes it in errors."""
     module, _, attribute = path.partition(":")
     try:
-        with naming_the_extra(kind), warnings.catch_warnings():
+        with naming_the_extra(description), warnings.catch_warnings():
             # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
             warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
             target = import_module(module)
@@ -225,7 +225,7 @@ def _load(path: str, kind: str) -> Any:
     except (Exception, SystemExit) as error:
         # A third-party module may raise anything, and must not end this process.
         reason = f"{_reason(error)}{_name_clash(module)}{import_hint(error)}"
-        raise ArgumentError(f"cannot import {kind} from {path!r}: {reason}") from error
+        raise ArgumentError(f"cannot import {description} from {path!r}: {reason}") from error
 
 
 def _reason(error: BaseException) -> str:

@@ -41,11 +41,11 @@ class Spec:
                 f"cannot read a label of {len(label)} characters, {label[:40]!r}...; write NAME or "
                 f"NAME(key=value, ...) in at most {MAX_CHARACTERS}"
             )
-        name, bracket, rest = label.strip().partition("(")
+        name, bracket, arguments = label.strip().partition("(")
         if not bracket:
             return cls(name)
         try:
-            call = ast.parse(f"f({rest}", mode="eval").body
+            call = ast.parse(f"f({arguments}", mode="eval").body
             if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args) or any(
                 keyword.arg is None for keyword in call.keywords
             ):

@@ -355,10 +355,10 @@ def choose(
 
 def _command(context: typer.Context) -> str:
     """Return the command line, without options that have their default."""
-    words = ["cbo-gym", str(context.info_name)]
+    arguments = ["cbo-gym", str(context.info_name)]
     for option in context.command.params:
         value = context.params.get(str(option.name))
         if value is not None and value != option.default:
-            words += [option.opts[0]] if option.param_type_name == "option" else []
-            words.append(shlex.quote(str(value)))
-    return " ".join(words)
+            arguments += [option.opts[0]] if option.param_type_name == "option" else []
+            arguments.append(shlex.quote(str(value)))
+    return " ".join(arguments)

@@ -281,7 +281,7 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
                 random_value=solution.random_value,
                 random_standard_error=solution.random_standard_error,
                 command=f"cbo-gym optimum {entry.id} --write",
-                **solution.more,
+                **solution.fields,
             )
             if write:
                 write_optimum(registry_path(), entry.id, optimum)

@@ -188,7 +188,7 @@ def replay(
 def _document(replay: Replay) -> dict[str, object]:
     run = replay.run
     description = {"agent": run.agent, "env": run.env, "seed": run.seed, "horizon": run.horizon}
-    return {**description, "verdict": replay.verdict, "elsewhere": list(replay.elsewhere), "why": replay.why}
+    return {**description, "verdict": replay.verdict, "elsewhere": list(replay.differences), "why": replay.why}
 
 
 def _describe_outcome(replay: Replay) -> str:
@@ -208,15 +208,15 @@ def _print_table(replays: Sequence[Replay]) -> None:
     for replay in replays:
         run = replay.run
         label = [run.agent, f"{run.env}, T={run.horizon}", str(run.seed)]
-        rows.append([*label, replay.verdict, ", ".join(replay.elsewhere), replay.why])
+        rows.append([*label, replay.verdict, ", ".join(replay.differences), replay.why])
     print_table("", header, rows)
 
 
 def _count_verdicts(verdicts: Iterable[str], noun: str) -> str:
     counts = Counter(verdicts)
     plural = "" if counts.total() == 1 else "s"
-    words = [f"{count} {verdict if count == 1 else verdict.removesuffix('s')}" for verdict, count in counts.items()]
-    return f"{counts.total()} {noun}{plural}: {', '.join(words)}"
+    tally = [f"{count} {verdict if count == 1 else verdict.removesuffix('s')}" for verdict, count in counts.items()]
+    return f"{counts.total()} {noun}{plural}: {', '.join(tally)}"
 
 
 @app.command("check-submission")

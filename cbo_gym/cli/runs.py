@@ -82,7 +82,7 @@ def run(
             # The function evaluate checks the word.
             recommend=cast("Recommend", recommend),
             batch=batch,
-            callbacks=[lambda played: progress.update(bar, completed=played.round, total=played.horizon)],
+            callbacks=[lambda last_round: progress.update(bar, completed=last_round.round, total=last_round.horizon)],
         )
     if out is not None:
         save_run(out, result)
@@ -106,9 +106,9 @@ def _print_run(result: Run) -> None:
         "simple_regret": "simple regret",
     }
     title = f"{result.agent} on {result.env}, seed {result.seed}; optimum {result.optimum:.6g}"
-    taken = [result.table.row(number - 1, named=True) for number in numbers]
+    lines = [result.table.row(number - 1, named=True) for number in numbers]
     rows = [
-        [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in taken
+        [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in lines
     ]
     print_table(title, ["round", *columns.values()], rows)
     seconds = ", ".join(

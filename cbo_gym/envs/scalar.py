@@ -174,7 +174,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         """
         intervention = self._decode(action)
         if self._remembers:
-            intervention = self.dynamics.situate(intervention, self._memory)
+            intervention = self.dynamics.in_round(intervention, self._memory)
         stream = self._noise or self._stream()
         noise = stream.draw()
         try:
@@ -209,7 +209,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         Raises:
             gymnasium.error.InvalidAction: if it is not an element of the action space.
         """
-        return self.dynamics.situate(self._decode(action), self._memory)
+        return self.dynamics.in_round(self._decode(action), self._memory)
 
     def counterfactual(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
         """Return the outcome of the last round if another action had been played, with the same noise.
@@ -237,7 +237,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
         intervention = self._decode(action)
         if self._remembers:
-            intervention = self.dynamics.situate(intervention, self._last_memory)
+            intervention = self.dynamics.in_round(intervention, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention, self._stream())
         if self._remembers:
             observation |= self.dynamics.observe_memory(self.dynamics.remember(self._last_memory, intervention, values))

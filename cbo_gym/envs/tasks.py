@@ -67,9 +67,9 @@ def make_task(
         sizes = _sizes(base) if initial_data is None else InitialData.model_validate(initial_data)
     except ValidationError as error:
         raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
-    drawn = dynamics.random_fields(_generator(seed), sizes.observational)
+    random_fields = dynamics.random_fields(_generator(seed), sizes.observational)
     env_id = spec.id if spec else base.problem.name
-    return task_of(dynamics, env_id, horizon, _draw_initial_data(dynamics, seed, sizes), drawn)
+    return task_of(dynamics, env_id, horizon, _draw_initial_data(dynamics, seed, sizes), random_fields)
 
 
 def task_of(
@@ -77,7 +77,7 @@ def task_of(
     env_id: str,
     horizon: int,
     initial_data: tuple[Round, ...],
-    drawn: Mapping[str, Any] | None = None,
+    random_fields: Mapping[str, Any] | None = None,
 ) -> Task:
     """Return the task of an interface, with the rounds that an agent gets before it acts.
 
@@ -86,7 +86,7 @@ def task_of(
         env_id: name of the environment in the task.
         horizon: number of rounds.
         initial_data: the rounds before the first action.
-        drawn: more fields of the mode's task, from :meth:`Interface.random_fields`.
+        random_fields: more fields of the mode's task, from :meth:`Interface.random_fields`.
     """
     problem = interface.problem
     noise = interface.exogenous()
@@ -107,7 +107,7 @@ def task_of(
         constraints=problem.outcomes.constraints,
         objectives=problem.outcomes.objectives,
         **interface.task_fields(),
-        **(drawn or {}),
+        **(random_fields or {}),
     )
     # A copy, so that agents cannot change the environment.
     return deepcopy(task)
@@ -120,7 +120,7 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
         return entry.initial_data
     if env.spec is None or not (entry or is_custom(env.spec.id)):
         return InitialData(observational=0, random=0)
-    observational, random = env.dynamics.usual_initial_data
+    observational, random = env.dynamics.default_initial_data
     return InitialData(observational=observational, random="2q+1" if random is None else random)
 
 

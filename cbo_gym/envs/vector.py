@@ -209,7 +209,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                 raise gym.error.InvalidAction(
                     f"give one action for each of {self.num_envs} environments; given {len(column)}"
                 )
-        intervention = self.dynamics.situate(intervention, memory)
+        intervention = self.dynamics.in_round(intervention, memory)
         paid: StepInfo = {}
         if self.dynamics.costs is not None:
             paid["cost"] = self._spread(self.dynamics.cost(intervention))

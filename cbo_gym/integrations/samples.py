@@ -82,11 +82,11 @@ def _system_of_action(
     """Return the soft parameters of an action and the function that runs the system; add the set values to ``hard``."""
     if action is None:
         return dynamics.problem.to_native(dynamics.problem.null_action).tolist(), dynamics.scm.propagate
-    played = dynamics.decode(action)
-    if both := sorted(set(played.hard) & set(hard)):
+    intervention = dynamics.decode(action)
+    if both := sorted(set(intervention.hard) & set(hard)):
         raise ArgumentError(f"the action sets {both} already; leave them out of do")
-    hard |= {name: value for name, (_, value) in played.hard.items()}
-    return (played.expand() if dynamics.own_axes else played).soft, dynamics.play
+    hard |= {name: value for name, (_, value) in intervention.hard.items()}
+    return (intervention.expand() if dynamics.averaged_axes else intervention).soft, dynamics.play
 
 
 def _values(dynamics: Dynamics, name: str, value: Floats, n: int) -> Floats:

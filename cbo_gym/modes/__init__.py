@@ -101,9 +101,9 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
 def require_several_objectives(name: str, interface: type[Interface]) -> None:
     """Raise ArgumentError unless a mode supports several objectives, as the problem of this name has."""
     if not interface.several_objectives:
-        played = [mode.value for mode in Mode if classes_of(mode).INTERFACE.several_objectives]
+        supported = [mode.value for mode in Mode if classes_of(mode).INTERFACE.several_objectives]
         raise ArgumentError(
-            f"{name} has several objectives, which are played in the modes {', '.join(played)}; "
+            f"{name} has several objectives, which are played in the modes {', '.join(supported)}; "
             f"in {interface.mode} mode a round has one reward"
         )
 

@@ -133,27 +133,26 @@ def min_p_value(replays: int, stored: int) -> float:
     return 2 * min(2.0 ** (1 - replays), 2 / math.comb(replays + stored, replays))
 
 
-def _before_correction(group: Group, played: Sequence[Replay], stored: Sequence[Run]) -> Agreement:
+def _before_correction(group: Group, replays: Sequence[Replay], stored: Sequence[Run]) -> Agreement:
     """Return the outcome of a group before the correction over groups."""
     agent, env, horizon, _ = group
-    agreement = Agreement(agent, env, horizon, tuple(played), "identical")
+    agreement = Agreement(agent, env, horizon, tuple(replays), "identical")
     for verdict in ("skipped", "differs"):
-        mismatches = [replay for replay in played if replay.verdict == verdict and not replay.diverged]
+        mismatches = [replay for replay in replays if replay.verdict == verdict and not replay.diverged]
         if mismatches:
             return replace(agreement, verdict=verdict, why=f"seed {mismatches[0].run.seed}: {mismatches[0].why}")
-    if all(replay.verdict == "identical" for replay in played):
+    if all(replay.verdict == "identical" for replay in replays):
         return agreement
-    diverged = sum(replay.diverged for replay in played)
+    diverged = sum(replay.diverged for replay in replays)
     if not diverged:
         return replace(agreement, verdict="agrees", why="rounds differ by no more than rounding")
-    if len(played) < MIN_REPLAYS:
+    if len(replays) < MIN_REPLAYS:
         return replace(
-            agreement, verdict="too few", why=f"{diverged} of {len(played)} diverge; {MIN_REPLAYS} replays are needed"
+            agreement, verdict="too few", why=f"{diverged} of {len(replays)} diverge; {MIN_REPLAYS} replays are needed"
         )
-    replayed = {replay.run.id for replay in played}
-    finished = [
-        (replay.run, replay.again) for replay in played if replay.again is not None and replay.run.status == "finished"
-    ]
+    replayed = {replay.run.id for replay in replays}
+    pairs = ((replay.run, replay.replayed) for replay in replays if replay.run.status == "finished")
+    finished = [(run, replayed_run) for run, replayed_run in pairs if replayed_run is not None]
     before, again = (scores([pair[k] for pair in finished]) for k in (0, 1))
     return replace(
         agreement, p_value=p_value_of(before, again, scores([run for run in stored if run.id not in replayed]))

@@ -116,8 +116,8 @@ def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> A
     try:
         return worker.call(play, (name, arguments), time_limit=seconds, pack=pack)
     except RaisedError as raised:
-        kind = KINDS.get(raised.kind)
-        error = kind(raised.message) if kind else PlayerError(f"{raised.kind}: {raised.message}")
+        error_class = KINDS.get(raised.kind)
+        error = error_class(raised.message) if error_class else PlayerError(f"{raised.kind}: {raised.message}")
         error.add_note(raised.trace)
         raise error from raised
     except DiedError as died:

@@ -43,7 +43,7 @@ OnRun = Callable[[Run], None] | None
 
 
 @dataclass(frozen=True)
-class Blind:
+class BlindPlay:
     """Blind play of an agent on an environment, next to the runs of a file.
 
     Attributes:
@@ -116,28 +116,28 @@ def replay_sample(
     """
     lost, shuffled = ([run for run in runs if (run.status == "finished") is done] for done in (False, True))
     secrets.SystemRandom().shuffle(shuffled)
-    taken = 0.0
+    seconds = 0.0
 
     def watch(run: Run) -> None:
-        nonlocal taken
-        taken += run.reset_seconds + (run.seconds_a_round * run.horizon if run.status == "finished" else 0.0)
+        nonlocal seconds
+        seconds += run.reset_seconds + (run.seconds_a_round * run.horizon if run.status == "finished" else 0.0)
         if on_run:
             on_run(run)
 
     if lost:
         on_start("played again", len(lost))
         yield from replays(lost, allow=allow, limits=LIMITS, on_run=on_run)
-    first, rest = shuffled[:min_finished], shuffled[min_finished:]
+    first, others = shuffled[:min_finished], shuffled[min_finished:]
     on_start("played again", len(first))
     yield from replays(first, allow=allow, limits=LIMITS, on_run=watch)
-    if rest and taken / len(first) * len(rest) <= CHEAP_SECONDS:
-        on_start("played again", len(rest))
-        yield from replays(rest, allow=allow, limits=LIMITS, on_run=on_run)
+    if others and seconds / len(first) * len(others) <= CHEAP_SECONDS:
+        on_start("played again", len(others))
+        yield from replays(others, allow=allow, limits=LIMITS, on_run=on_run)
 
 
 def blind_scores(
     runs: Sequence[Run], seeds: int, allow: Collection[str], *, on_start: OnStart, on_run: OnRun = None
-) -> tuple[list[Blind], list[str]]:
+) -> tuple[list[BlindPlay], list[str]]:
     """Play the agents of some runs blind on their environments; return the outcomes, and messages on failures.
 
     Args:
@@ -157,41 +157,41 @@ def blind_scores(
     for group in groups.values():
         agent, env = admit(group[0], allow)
         try:
-            drawn = [(seed, *draw_instance(secret_words, env, seed)) for seed in range(seeds)]
-            blind = [cells(instance, seed, group[0].horizon, secret) for seed, instance, secret in drawn]
+            instances = [(seed, *draw_instance(secret_words, env, seed)) for seed in range(seeds)]
+            blind = [cells(instance, seed, group[0].horizon, secret) for seed, instance, secret in instances]
         except ArgumentError as error:
             unplayable.append(f"not played blind: {error}")
             continue
         jobs += [job_of(player, players(player), cell, "end") for player in (agent, RANDOM) for cell in blind]
         playable.append(group)
     on_start("played blind", len(jobs))
-    played = play_jobs(jobs, limits=LIMITS, on_run=on_run)
-    batches = [tuple(played[start : start + seeds]) for start in range(0, len(played), seeds)]
+    runs_played = play_jobs(jobs, limits=LIMITS, on_run=on_run)
+    batches = [tuple(runs_played[start : start + seeds]) for start in range(0, len(runs_played), seeds)]
     outcomes = zip(playable, batches[::2], batches[1::2], strict=True)
-    return [Blind(group[0].env, tuple(group), *both) for group, *both in outcomes], unplayable
+    return [BlindPlay(group[0].env, tuple(group), *both) for group, *both in outcomes], unplayable
 
 
-def drops(blind_plays: Sequence[Blind]) -> Iterator[str]:
+def drops(blind_plays: Sequence[BlindPlay]) -> Iterator[str]:
     """Yield a message for each score that is lower in blind play, beyond chance."""
     losses = []
-    for played in blind_plays:
-        submitted, blind = scores(played.submitted), scores(played.runs)
+    for play in blind_plays:
+        submitted, blind = scores(play.submitted), scores(play.runs)
         losses.append(submitted.mean(axis=0) - blind.mean(axis=0))
-        if len(blind) < len(played.runs):
-            yield f"{played.env}: played blind, {len(played.runs) - len(blind)} of {len(played.runs)} runs failed"
+        if len(blind) < len(play.runs):
+            yield f"{play.env}: played blind, {len(play.runs) - len(blind)} of {len(play.runs)} runs failed"
             continue
         for name, before, now in zip(SCORES, submitted.T, blind.T, strict=True):
             if min_loss(before, now, ENVIRONMENT_LOSS[1]) > ENVIRONMENT_LOSS[0]:
                 means = f"{before.mean():.2f} as submitted and {now.mean():.2f} blind"
-                yield f"{played.env}: its score of {name} is {means}"
+                yield f"{play.env}: its score of {name} is {means}"
     for name, lost in zip(SCORES, np.transpose(losses), strict=False):
         if len(lost) > 1 and _min_mean(lost, OVERALL_LOSS[1]) > OVERALL_LOSS[0]:
             yield f"over all environments its score of {name} is {lost.mean():.2f} lower blind than as submitted"
 
 
-def gains(played: Sequence[Replay]) -> Iterator[str]:
+def gains(replays: Sequence[Replay]) -> Iterator[str]:
     """Yield a message for each submitted score that exceeds, beyond chance, that of replays that diverge."""
-    diverged_gains = [replay.gain for replay in played if replay.verdict == "diverges"]
+    diverged_gains = [replay.gain for replay in replays if replay.verdict == "diverges"]
     for name, gain in zip(SCORES, np.transpose(diverged_gains), strict=False):
         if len(gain) >= MIN_DIVERGED and _min_mean(gain, GAIN_CONFIDENCE) > 0.0:
             yield (

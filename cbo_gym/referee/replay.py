@@ -43,27 +43,27 @@ class Replay:
         run: Published run.
         verdict: ``"identical"``; ``"agrees"`` to the tolerance of rounds; ``"diverges"``: differs from some round on,
             with scores that agree; ``"differs"``; or ``"skipped"``: cannot be played here.
-        elsewhere: Names of the conditions that differ: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
+        differences: Names of the conditions that differ: ``"machine"``, ``"libraries"``, ``"threads"``, ``"code"``.
         why: Description of the difference, or reason why it was skipped; empty if identical.
         gain: Published minus replayed score, of play and of recommendation, if the runs diverge.
         diverged: Whether the two runs differ from some round on, as they may on other hardware.
-        again: Run as played here; None if it was skipped.
+        replayed: Run as played here; None if it was skipped.
     """
 
     run: Run
     verdict: Verdict
-    elsewhere: tuple[str, ...]
+    differences: tuple[str, ...]
     why: str
     gain: tuple[float, float] = (0.0, 0.0)
     diverged: bool = False
-    again: Run | None = None
+    replayed: Run | None = None
 
     @property
     def seconds(self) -> float:
         """Seconds that a round took here; NaN if the run did not finish."""
-        if self.again is None or self.again.status != "finished":
+        if self.replayed is None or self.replayed.status != "finished":
             return float("nan")
-        return self.again.seconds_a_round
+        return self.replayed.seconds_a_round
 
 
 def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
@@ -117,7 +117,7 @@ def replays(
         if isinstance(replayed, str):
             yield Replay(run, "skipped", (), replayed)
         else:
-            yield replace(compare_runs(run, replayed), again=replayed)
+            yield replace(compare_runs(run, replayed), replayed=replayed)
 
 
 def play_planned(
@@ -130,7 +130,7 @@ def play_planned(
 
 def compare_runs(run: Run, replayed: Run) -> Replay:
     """Compare a published run with the same run played again."""
-    elsewhere = tuple(
+    differences = tuple(
         what
         for what, same in (
             ("machine", run.machine == replayed.machine),
@@ -141,25 +141,25 @@ def compare_runs(run: Run, replayed: Run) -> Replay:
         if not same
     )
     if run.status != "finished" and replayed.status == run.status:
-        return Replay(run, "agrees", elsewhere, f"{run.status} again: {last_line(replayed.error)}")
+        return Replay(run, "agrees", differences, f"{run.status} again: {last_line(replayed.error)}")
     if replayed.status != "finished":
-        return Replay(run, "differs", elsewhere, f"now it is {replayed.status}: {last_line(replayed.error)}")
+        return Replay(run, "differs", differences, f"now it is {replayed.status}: {last_line(replayed.error)}")
     if run.status != "finished":
-        return Replay(run, "differs", elsewhere, f"its status is {run.status} in the file, but it finishes here")
+        return Replay(run, "differs", differences, f"its status is {run.status} in the file, but it finishes here")
     gap = replayed.optimum - replayed.random_value
     for name in ("optimum", "random_value"):
         before, now = getattr(run, name), getattr(replayed, name)
         if not abs(before - now) <= OPTIMUM_TOLERANCE * gap:
-            return Replay(run, "differs", elsewhere, f"{name} was {before:.6g} and is {now:.6g}")
+            return Replay(run, "differs", differences, f"{name} was {before:.6g} and is {now:.6g}")
     worst = _distances(run, replayed)
     if not worst.any():
-        return Replay(run, "identical", elsewhere, "")
+        return Replay(run, "identical", differences, "")
     first = int(np.argmax(worst > 0)) + 1
     difference = f"from round {first} on, by at most {worst.max():.2g}"
-    if not elsewhere:
-        return Replay(run, "differs", elsewhere, f"{difference}, on the same platform with the same code")
+    if not differences:
+        return Replay(run, "differs", differences, f"{difference}, on the same platform with the same code")
     if (worst <= ROUND_TOLERANCE).all():
-        return Replay(run, "agrees", elsewhere, difference)
+        return Replay(run, "agrees", differences, difference)
     diverged = int(np.argmax(worst > ROUND_TOLERANCE)) + 1
     play = float((replayed.table["instant_regret"] - run.table["instant_regret"]).to_numpy().mean()) / gap
     advice = (replayed.table["simple_regret"][-1] - run.table["simple_regret"][-1]) / gap
@@ -167,7 +167,7 @@ def compare_runs(run: Run, replayed: Run) -> Replay:
         f"from round {diverged} on; scores of play differ by {abs(play):.2g}, of recommendation by {abs(advice):.2g}"
     )
     verdict: Verdict = "diverges" if max(abs(play), abs(advice)) <= SCORE_TOLERANCE else "differs"
-    return Replay(run, verdict, elsewhere, difference, (play, advice), diverged=True)
+    return Replay(run, verdict, differences, difference, (play, advice), diverged=True)
 
 
 def _distances(run: Run, replayed: Run) -> np.ndarray:

@@ -103,5 +103,5 @@ def _arguments(value: Any) -> dict[str, Any]:
     return arguments
 
 
-def _make(kind: type, arguments: dict[str, Any]) -> Any:
-    return kind(**arguments)
+def _make(cls: type, arguments: dict[str, Any]) -> Any:
+    return cls(**arguments)

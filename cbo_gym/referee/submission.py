@@ -34,7 +34,7 @@ from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.evaluation.store.published import Published, put
 from cbo_gym.evaluation.suites import load
 from cbo_gym.referee.admission import admit_env
-from cbo_gym.referee.referee import Blind, blind_scores, drops, gains, replay_sample, rescore_runs
+from cbo_gym.referee.referee import BlindPlay, blind_scores, drops, gains, replay_sample, rescore_runs
 from cbo_gym.referee.replay import Replay
 from cbo_gym.version import __version__
 
@@ -75,7 +75,7 @@ class Card(StrictModel):
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """Outcome of :func:`check_submission`.
 
     Attributes:
@@ -92,7 +92,7 @@ class Checked:
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
     replays: tuple[Replay, ...]
-    blind: tuple[Blind, ...] = ()
+    blind: tuple[BlindPlay, ...] = ()
 
     @property
     def standing(self) -> Standing:
@@ -123,9 +123,9 @@ def check_submission(
     blind: int = 3,
     *,
     allow: Collection[str] = (),
-    on_start: Callable[[str, int], object] = lambda what, count: None,
+    on_start: Callable[[str, int], object] = lambda stage, count: None,
     on_run: Callable[[Run], None] | None = None,
-) -> Checked:
+) -> CheckResult:
     """Check a file of ``cbo-gym publish --submission`` and its card.
 
     No label of the file is run as code, see :mod:`cbo_gym.referee.admission`. All play is in other processes,
@@ -152,7 +152,7 @@ def check_submission(
         problems.append("no run has finished")
     # The other checks take time.
     if problems:
-        return Checked(contents, tuple(runs), tuple(problems), tuple(remarks), ())
+        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks), ())
     on_start("recomputed", len(finished))
     problems += [
         f"{describe_run(run)}: {message}" for run, faults in rescore_runs(finished, on_run=on_run) for message in faults
@@ -162,23 +162,23 @@ def check_submission(
             admit_agent(agent, allow)
     except ArgumentError as error:
         remarks.append(f"nothing was played again, so it is unverified: {error}")
-        return Checked(contents, tuple(runs), tuple(problems), tuple(remarks), ())
-    played = list(replay_sample(runs, sample, allow, on_start=on_start, on_run=on_run))
+        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks), ())
+    replays = list(replay_sample(runs, sample, allow, on_start=on_start, on_run=on_run))
     outcomes = {"differs": "differs", "skipped": "could not be"}
     problems += [
         f"played again, {describe_run(replay.run)} {outcomes[replay.verdict]}: {replay.why}"
-        for replay in played
+        for replay in replays
         if replay.verdict in outcomes
     ]
-    problems += gains(played)
-    if timed := [replay for replay in played if replay.run.status == "finished" and not math.isnan(replay.seconds)]:
+    problems += gains(replays)
+    if timed := [replay for replay in replays if replay.run.status == "finished" and not math.isnan(replay.seconds)]:
         before, now = median(replay.run.seconds_a_round for replay in timed), median(replay.seconds for replay in timed)
         remarks.append(
             f"a round takes its agent {before:.3g} s as submitted and {now:.3g} s here (medians of {len(timed)} runs)"
         )
     scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
     problems += drops(scores)
-    return Checked(contents, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(played), tuple(scores))
+    return CheckResult(contents, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(replays), tuple(scores))
 
 
 def _read(path: Path) -> list[Run]:
@@ -199,7 +199,7 @@ def _count_runs(path: Path) -> int:
     return len(read_store_file(path))
 
 
-def enter(checked: Checked, path: Path) -> Published:
+def enter(checked: CheckResult, path: Path) -> Published:
     """Put a checked submission into a file of a store: verified with its blind runs, or marked as unverified.
 
     Raises:

@@ -75,14 +75,14 @@ def read_code(code: str) -> Parts:
         # DAGitty adds the missing frame as well.
         code = f"dag {{ {code}\n}}"
         head = HEAD.match(code)
-    kind = head["kind"].lower() if head else "dag"
-    if kind in ("mag", "pag"):
+    keyword = head["kind"].lower() if head else "dag"
+    if keyword in ("mag", "pag"):
         raise ArgumentError(
-            f"{kind} {{ ... }} shows ancestors and a class of diagrams, not causes; write the causal diagram as "
+            f"{keyword} {{ ... }} shows ancestors and a class of diagrams, not causes; write the causal diagram as "
             "dag { ... }, or give the diagrams that are possible as candidates of a study"
         )
     try:
-        return _Parser(code, "DOT" if "graph" in kind else "DAGitty", head.end() if head else 0).parts()
+        return _Parser(code, "DOT" if "graph" in keyword else "DAGitty", head.end() if head else 0).parts()
     except RecursionError:
         raise ArgumentError("cannot read the diagram: braces are nested too deeply") from None
 
@@ -125,14 +125,14 @@ def _read_old(nodes: list[re.Match[str]], lines: list[str]) -> Parts:
 
 def _old_names(words: list[str], known: Iterable[str]) -> Iterator[str]:
     """Yield the nodes of a line, whose names may have blanks; ignore the positions of arrows."""
-    rest = [word for word in words if not word.startswith("@")]
-    while rest:
-        lengths = (length for length in range(1, len(rest) + 1) if unquote(" ".join(rest[:length])) in known)
+    nodes = [word for word in words if not word.startswith("@")]
+    while nodes:
+        lengths = (length for length in range(1, len(nodes) + 1) if unquote(" ".join(nodes[:length])) in known)
         length = next(lengths, 0)
         if not length:
-            raise ArgumentError(f"unknown variables {[' '.join(rest)]}; the first lines have {list(known)}")
-        yield unquote(" ".join(rest[:length]))
-        rest = rest[length:]
+            raise ArgumentError(f"unknown variables {[' '.join(nodes)]}; the first lines have {list(known)}")
+        yield unquote(" ".join(nodes[:length]))
+        nodes = nodes[length:]
 
 
 def write(head: str, nodes: Iterable[str], edges: Iterable[tuple[Edge, str]], end: str) -> str:
@@ -190,7 +190,7 @@ def _html(code: str, start: int, line: int) -> str:
     raise ArgumentError(f"line {line}: a label in HTML has no end")
 
 
-def _refuse(language: str, token: str, line: int, place: str = "") -> NoReturn:
+def _refuse(language: str, token: str, line: int, position: str = "") -> NoReturn:
     hint = ""
     if token == ",":
         hint = "; several variables are written in braces: { A B } -> C"
@@ -198,7 +198,7 @@ def _refuse(language: str, token: str, line: int, place: str = "") -> NoReturn:
         hint = "; arrows are written ->, <- and <->"
     elif len(token) == 1 and token.isprintable() and token not in "{}[];=:":
         hint = '; a name with other characters than letters, digits, _ and . is written in quotation marks: "pre-test"'
-    raise ArgumentError(f"line {line}: cannot read {language}: unexpected {token!r} {place}".rstrip() + hint)
+    raise ArgumentError(f"line {line}: cannot read {language}: unexpected {token!r} {position}".rstrip() + hint)
 
 
 class _Parser:
@@ -222,9 +222,9 @@ class _Parser:
 
     def _take(self, *marks: str) -> bool:
         """Consume the next token if it is one of these marks; return whether it was."""
-        taken = self._peek().kind == "mark" and self._peek().value in marks
-        self._next += taken
-        return taken
+        is_mark = self._peek().kind == "mark" and self._peek().value in marks
+        self._next += is_mark
+        return is_mark
 
     def _word(self) -> str:
         token = self._peek()
@@ -233,8 +233,8 @@ class _Parser:
         self._next += 1
         return token.value
 
-    def _refuse_token(self, place: str) -> NoReturn:
-        _refuse(self._language, self._peek().value, self._peek().line, place)
+    def _refuse_token(self, position: str) -> NoReturn:
+        _refuse(self._language, self._peek().value, self._peek().line, position)
 
     def _statements(self) -> list[str]:
         """Read up to the closing brace; return the names in it."""
@@ -246,8 +246,8 @@ class _Parser:
                 self._word()
                 self._next += 1
                 self._word()
-            elif kind := self._default():
-                self._defaults[kind] |= self._attribute_lists()
+            elif keyword := self._default():
+                self._defaults[keyword] |= self._attribute_lists()
             else:
                 names |= dict.fromkeys(self._chain())
         return list(names)
@@ -255,13 +255,13 @@ class _Parser:
     def _default(self) -> str | None:
         """Consume the keyword of a statement about defaults and return it; ``None`` if the next token is a name."""
         token, after = self._peek(), self._peek(1)
-        kind = token.value if self._language == "DAGitty" else token.value.lower()
-        if token.kind != "word" or kind not in DEFAULTS or (after.kind, after.value) != ("mark", "["):
+        word = token.value if self._language == "DAGitty" else token.value.lower()
+        if token.kind != "word" or word not in DEFAULTS or (after.kind, after.value) != ("mark", "["):
             return None
-        if self._language == "DAGitty" and kind != "graph":
-            raise ArgumentError(f'line {token.line}: DAGitty has no {kind} [...]; a variable is written "{kind}" [...]')
+        if self._language == "DAGitty" and word != "graph":
+            raise ArgumentError(f'line {token.line}: DAGitty has no {word} [...]; a variable is written "{word}" [...]')
         self._next += 1
-        return kind
+        return word
 
     def _chain(self) -> list[str]:
         """Read nodes or groups of nodes joined by arrows; return the names in them."""
@@ -292,9 +292,9 @@ class _Parser:
             if (self._peek(1 + has_name).kind, self._peek(1 + has_name).value) == ("mark", "{"):
                 self._next += 1 + has_name
         if self._take("{"):
-            outer = {kind: dict(attributes) for kind, attributes in self._defaults.items()}
+            outer_defaults = {kind: dict(attributes) for kind, attributes in self._defaults.items()}
             names = self._statements()
-            self._defaults = outer
+            self._defaults = outer_defaults
             return names
         name, line = self._word(), self._peek(-1).line
         # A port, where an arrow touches the picture of a node.

@@ -114,9 +114,9 @@ def marks_of(attributes: Mapping[str, Any], direction: str = "forward") -> Marks
     return _mark(attributes.get("arrowtail"), has_tail), _mark(attributes.get("arrowhead"), has_head)
 
 
-def _mark(shape: Any, drawn: bool) -> str:
+def _mark(shape: Any, has_head: bool) -> str:
     word = _word("normal" if shape is None else shape)
-    return TAIL if not drawn or word == "none" else CIRCLE if word.endswith("dot") else ARROW
+    return TAIL if not has_head or word == "none" else CIRCLE if word.endswith("dot") else ARROW
 
 
 def _word(value: Any) -> str:

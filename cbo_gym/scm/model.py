@@ -79,7 +79,7 @@ class StructuralCausalModel(System):
         return self._straight_line(noise, intervention.soft, intervention.hard)
 
     @cached_property
-    def driven(self) -> frozenset[str]:
+    def parameter_dependent(self) -> frozenset[str]:
         return frozenset(self.full_diagram.descendants(v.name for v in self.variables if v.actions))
 
     @property

@@ -200,8 +200,8 @@ class SeparableSEM(System):
             mask, signal_code = f"soft[{i}] * " if masked_in else "", code.noise(f"b{i + 1}")
             code.add(f"z{i} = {mask}{signal_code}")
             activation = arguments["activations"][i]
-            driven = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
-            natural = code.plus_noise(driven, f"noise of {name}")
+            input_code = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
+            natural = code.plus_noise(input_code, f"noise of {name}")
             code.add(f"g{i} = {f'hard[{code.name_identifier(name)}][1]' if name in cut else natural}")
             observations.append(f"z{i} = {mask}({code.plus_noise(signal_code, f'error of {signal}')})")
             observations.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
@@ -210,9 +210,9 @@ class SeparableSEM(System):
                 terms = [_term(code, i, j, component) for (effect, j), component in components.items() if effect == i]
                 code.add(f"y{i} = {' + '.join([f'g{i}', *terms])}")
         else:
-            nodes, forces = (", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg")
+            nodes, inputs = (", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg")
             solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(cut)[1]))
-            code.add(f"{nodes} = {solve}(({forces}))")
+            code.add(f"{nodes} = {solve}(({inputs}))")
         code.add(*observations)
         payoff_terms = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
         call = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, payoff_terms, strict=True)))})"
@@ -232,9 +232,9 @@ class SeparableSEM(System):
         The box comes from interval arithmetic. If the spectral radius of the matrix of largest slopes is below 1, the
         equations are a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
         """
-        low, high = driven = self._driving_range(cut)
+        low, high = input_range = self._input_range(cut)
         while np.isfinite(low).all() and np.isfinite(high).all():
-            image, slopes = np.array(driven), np.zeros((self.action_dim, self.action_dim))
+            image, slopes = np.array(input_range), np.zeros((self.action_dim, self.action_dim))
             for (i, j), component in self._components(cut).items():
                 slopes[i, j] = component.steepest(low[j], high[j])
                 image[:, i] += component.image(low[j], high[j])
@@ -250,7 +250,7 @@ class SeparableSEM(System):
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
         raise ArgumentError("the cyclic system is not a contraction: its values diverge; make the components flatter")
 
-    def _driving_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
+    def _input_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
         """Return intervals that contain ``G[i](z[i])`` plus the model noise, or the values of a node that is set."""
         arguments = self.arguments
         ends = np.array([TAIL, 1.0 - TAIL])
@@ -382,35 +382,35 @@ class _FixedPoint:
         self._solve_floats = self._functions.solver(self._inner)
         self._offset = -self._spread @ self._functions.constants
 
-    def __call__(self, driving: Draws) -> np.ndarray | list[float]:
+    def __call__(self, inputs: Draws) -> np.ndarray | list[float]:
         """Return the solution for N numbers, a list, or for arrays that broadcast together, shape ``(N, ...)``."""
-        if {*map(type, driving)} <= SCALARS:
-            return self._solve_one(np.array(driving))
-        columns = np.broadcast_arrays(*driving)
+        if {*map(type, inputs)} <= SCALARS:
+            return self._solve_one(np.array(inputs))
+        columns = np.broadcast_arrays(*inputs)
         shape = columns[0].shape
-        forces = np.stack(columns).reshape(len(columns), -1)
-        starts = range(0, forces.shape[1], BLOCK)
-        blocks = [self._solve(forces[:, start : start + BLOCK]) for start in starts]
+        points = np.stack(columns).reshape(len(columns), -1)
+        starts = range(0, points.shape[1], BLOCK)
+        blocks = [self._solve(points[:, start : start + BLOCK]) for start in starts]
         return np.concatenate(blocks, axis=1).reshape(-1, *shape)
 
-    def _solve_one(self, forces: np.ndarray) -> list[float]:
+    def _solve_one(self, inputs: np.ndarray) -> list[float]:
         """Solve for one experiment, shape ``(N,)``; plain floats are faster for few numbers."""
-        driven = self._inverse @ forces + self._offset
-        values = self._solve_floats(driven[self._causes].tolist())
-        nodes: np.ndarray = driven + self._spread @ values
+        free_nodes = self._inverse @ inputs + self._offset
+        values = self._solve_floats(free_nodes[self._causes].tolist())
+        nodes: np.ndarray = free_nodes + self._spread @ values
         self._require_inside(nodes[:, None])
         return nodes.tolist()
 
-    def _solve(self, forces: np.ndarray) -> np.ndarray:
-        driven = self._inverse @ forces + self._offset[:, None]
-        y = start = driven[self._causes]
+    def _solve(self, inputs: np.ndarray) -> np.ndarray:
+        free_nodes = self._inverse @ inputs + self._offset[:, None]
+        y = start = free_nodes[self._causes]
         for _ in range(MAX_ITERATIONS):
             old, y = y, start + self._inner @ self._functions(y)
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
                 break
         else:
             raise _settling_error()
-        nodes = driven + self._spread @ self._functions(y)
+        nodes = free_nodes + self._spread @ self._functions(y)
         self._require_inside(nodes)
         return nodes
 

@@ -104,7 +104,7 @@ class System(Structure):
         """
 
     @property
-    def driven(self) -> Collection[str]:
+    def parameter_dependent(self) -> Collection[str]:
         """Variables whose values may depend on the soft parameters."""
         return self.nodes
 

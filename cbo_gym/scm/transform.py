@@ -54,8 +54,8 @@ class TransformedSystem(System):
         self._old = {new: old for old, new in names.items()}
 
     @property
-    def driven(self) -> Collection[str]:
-        return frozenset(self.names[name] for name in self.system.driven)
+    def parameter_dependent(self) -> Collection[str]:
+        return frozenset(self.names[name] for name in self.system.parameter_dependent)
 
     @property
     def noise_of_reward(self) -> frozenset[str]:

@@ -39,5 +39,5 @@ def instructions(units: Units, action: Action, entries: Iterable[Entry]) -> str:
     if not products:
         return ""
     measured = [name for name in products if name not in used]
-    words = [f"{name} of trial {number}" for name, number in used.items()]
-    return f"measure {', then '.join(measured)}" + (f", with the {' and the '.join(words)}" if words else "") + "; "
+    notes = [f"{name} of trial {number}" for name, number in used.items()]
+    return f"measure {', then '.join(measured)}" + (f", with the {' and the '.join(notes)}" if notes else "") + "; "

@@ -49,7 +49,7 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
     return Spending(float(add_up(costs[False])), float(add_up(costs[True])), units.description.budget)
 
 
-def exhausted(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) -> list[str]:
+def budget_remarks(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) -> list[str]:
     """Return a remark for each new trial that the budget does not cover after those before it; "" for the others."""
     entries = list(trials)
     known = spending(units, entries)

@@ -53,20 +53,21 @@ class Campaign:
         name: name of the campaign.
         differs: the variables whose mechanisms differ.
         rounds: number of rounds.
-        whole: number of rounds that the agent learns with their reward.
-        part: number of rounds of which the agent learns only mechanisms or variables that do not differ.
+        full: number of rounds that the agent learns with their reward.
+        partial: number of rounds of which the agent learns only mechanisms or variables that do not differ.
     """
 
     name: str
     differs: tuple[str, ...]
     rounds: int
-    whole: int
-    part: int
+    full: int
+    partial: int
 
     @property
     def use(self) -> str:
         """How many rounds the agent learns, in words."""
-        counts = {"as a whole": self.whole, "in part": self.part, "not at all": self.rounds - self.whole - self.part}
+        unused = self.rounds - self.full - self.partial
+        counts = {"as a whole": self.full, "in part": self.partial, "not at all": unused}
         return ", ".join(f"{count} {how}" for how, count in counts.items() if count)
 
     def __str__(self) -> str:
@@ -108,10 +109,10 @@ def is_complete(units: Units, past: Mapping[str, Any]) -> bool:
     """Return whether a round shows the outcome, as in this system, of an action that this study can suggest."""
     action = units.read(past["action"])
     is_same = difference(units, past).values.isdisjoint(units.objectives)
-    return is_same and not units.missing_outcome(action, past["values"]) and not only_observed(action)
+    return is_same and not units.missing_outcome(action, past["values"]) and not observes_only(action)
 
 
-def only_observed(action: Action) -> bool:
+def observes_only(action: Action) -> bool:
     """Return whether an action only observes although no target is empty, see :meth:`Units.past_action`."""
     return isinstance(action, dict) and int(action.get("target", 0)) < 0
 
@@ -126,7 +127,7 @@ def round_for_agent(agent: Any, units: Units, past: Mapping[str, Any], context: 
         context: the context of its observation; None for its own.
     """
     mechanisms, values = difference(units, past)
-    partial, observes = not is_complete(units, past), only_observed(units.read(past["action"]))
+    partial, observes = not is_complete(units, past), observes_only(units.read(past["action"]))
     learns_mechanisms = getattr(agent, "learns_mechanisms", False)
     if observes and not learns_mechanisms:
         return None
@@ -134,8 +135,8 @@ def round_for_agent(agent: Any, units: Units, past: Mapping[str, Any], context: 
     if mechanisms and learns_mechanisms:
         return LearnedRound({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
     if values:
-        shown = np.where(np.isin(nodes, list(values)), np.nan, observation["nodes"])
-        observation = {**observation, "nodes": shown}
+        known_nodes = np.where(np.isin(nodes, list(values)), np.nan, observation["nodes"])
+        observation = {**observation, "nodes": known_nodes}
         if not (partial or getattr(agent, "takes_missing", False)):
             return None
     takes_partial = getattr(agent, "takes_partial", False) or (observes and learns_mechanisms)

@@ -82,8 +82,8 @@ Diagram = Annotated[
 
 def modes() -> dict[str, str]:
     """Return mode -> what a trial sets, in words, for the modes that a study may have."""
-    words = {mode.value: classes_of(mode).INTERFACE.trial_description for mode in Mode}
-    return {mode: trial_description for mode, trial_description in words.items() if trial_description}
+    descriptions = {mode.value: classes_of(mode).INTERFACE.trial_description for mode in Mode}
+    return {mode: trial_description for mode, trial_description in descriptions.items() if trial_description}
 
 
 def _require_mode(mode: str) -> str:

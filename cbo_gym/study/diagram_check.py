@@ -146,7 +146,7 @@ def check_diagram(
         added = CausalDiagram(diagram.nodes, [*diagram.directed, arrow], diagram.bidirected)
         explained[arrow] = sum(statement.p_value < level for statement in _test(added, inputs, data, level)[0])
     fewest = min(explained.values(), default=0)
-    arrows = tuple(arrow for arrow, left in explained.items() if left == fewest < len(refused))
+    arrows = tuple(arrow for arrow, unexplained in explained.items() if unexplained == fewest < len(refused))
     return DiagramCheck(tuple(tested), level, arrows, untested)
 
 
@@ -165,9 +165,9 @@ def _test(
     return corrected, len(implied) - len(tested)
 
 
-def _spread(count: int, most: int) -> np.ndarray:
-    """Return at most so many indices of a list, evenly spread."""
-    return np.linspace(0, count - 1, min(count, most)).astype(int)
+def _spread(count: int, max_count: int) -> np.ndarray:
+    """Return at most ``max_count`` indices of a list, evenly spread."""
+    return np.linspace(0, count - 1, min(count, max_count)).astype(int)
 
 
 def _statements(
@@ -187,11 +187,14 @@ def _statements(
         for other in (*diagram.nodes, *inputs):
             if other in diagram.descendants([node]) or other in causes:
                 continue
-            before = full_diagram.ancestors([node, other]) - {node, other, *switches.values()}
-            for given in (tuple(causes), tuple(name for name in full_diagram.topological_order if name in before)):
-                seen = {*given, switches.get(node, node)} - {node}
-                if full_diagram.m_separated([node], [other], seen):
-                    regimes = full_diagram.m_connected([node], seen).intersection(switches.values()) - seen
+            ancestors = full_diagram.ancestors([node, other]) - {node, other, *switches.values()}
+            for given in (
+                tuple(causes),
+                tuple(name for name in full_diagram.topological_order if name in ancestors),
+            ):
+                fixed = {*given, switches.get(node, node)} - {node}
+                if full_diagram.m_separated([node], [other], fixed):
+                    regimes = full_diagram.m_connected([node], fixed).intersection(switches.values()) - fixed
                     yield node, other, given, tuple(name for name, switch in switches.items() if switch in regimes)
                     break
 

@@ -117,7 +117,7 @@ def forecasts(units: Units, agent: Any, actions: Sequence[Action]) -> dict[str, 
     if posterior is None:
         return {}
     # Columns are objectives.
-    mean, std = (np.reshape(part, (len(actions), -1)) for part in posterior)
+    mean, std = (np.reshape(values, (len(actions), -1)) for values in posterior)
     ends = units.to_ends(mean - WIDTH * std, mean + WIDTH * std)
     if units.reward_range is not None:
         ends = np.clip(ends[0], *units.reward_range), np.clip(ends[1], *units.reward_range)

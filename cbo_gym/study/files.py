@@ -66,8 +66,8 @@ def _locate(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[KeyPath, st
     """Return the messages of an error, each with the path of its field; ``()`` if that is not known."""
     if isinstance(error.__cause__, ValidationError):
         return errors_by_path(error.__cause__, Description)
-    words = re.findall(r"\w+", str(error))
-    mentioned = next(((name,) for name in words if name in fields), ())
+    names = re.findall(r"\w+", str(error))
+    mentioned = next(((name,) for name in names if name in fields), ())
     return [(error.__dict__.get("path", mentioned), str(error))]
 
 

@@ -122,8 +122,8 @@ def leading_chances(
     if np.isnan(outcomes[agent.task.reward]).any():
         return [None] * len(actions)
     recommended, codec = agent.recommend(), agent.task.codec
-    played = [agent.history[index].action for index in np.argsort(-agent.estimated_rewards())[:MAX_RIVALS]]
-    rivals = [recommended, *played]
+    rivals_played = [agent.history[index].action for index in np.argsort(-agent.estimated_rewards())[:MAX_RIVALS]]
+    rivals = [recommended, *rivals_played]
     expected = sample(agent, [*rivals, *actions], EXPECTATION_DRAWS, noise=False)
     if expected is None:
         return [None] * len(actions)
@@ -131,12 +131,12 @@ def leading_chances(
     is_known = ~np.isnan(rewards[:, : len(rivals)]).any(axis=0)
     chances: list[float | None] = []
     for column, action in enumerate(actions):
-        drawn, point = rewards[:, len(rivals) + column], codec.to_point(action)
+        draws_of_action, point = rewards[:, len(rivals) + column], codec.to_point(action)
         is_other = is_known & [not np.allclose(rival, point, atol=1e-6) for rival in points]
-        leads = drawn[:, None] - rewards[:, : len(rivals)][:, is_other]
+        leads = draws_of_action[:, None] - rewards[:, : len(rivals)][:, is_other]
         # Draws of expectations may scatter more than those of outcomes.
-        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(drawn.std()), 1e-300)
-        steps = (drawn - drawn.mean()) @ leads / (len(drawn) - 1) / spread
+        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(draws_of_action.std()), 1e-300)
+        steps = (draws_of_action - draws_of_action.mean()) @ leads / (len(draws_of_action) - 1) / spread
         if not is_other[0] or not steps.any():
             chances.append(None)
             continue

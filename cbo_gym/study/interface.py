@@ -157,7 +157,7 @@ def without_effects(description: Description) -> Description:
             of reward and objectives is given.
     """
     _check_goals(description)
-    diagrams, words = _diagrams(description), _goal_words(description)
+    diagrams, goals = _diagrams(description), _goal_words(description)
     names = [goal.name for goal in description.goals]
     effects_by_diagram = []
     for diagram in diagrams:
@@ -168,7 +168,7 @@ def without_effects(description: Description) -> Description:
     effects = effects_by_diagram[0]
     if differing := sorted({name for names in effects_by_diagram for name in names ^ effects}):
         raise ArgumentError(
-            f"{differing} are effects of {words} in one candidate and not in another; leave them out of variables and "
+            f"{differing} are effects of {goals} in one candidate and not in another; leave them out of variables and "
             "candidates, or write candidates in which it has no effects"
         )
     nodes = {node for diagram in diagrams for node in diagram.nodes}
@@ -181,7 +181,7 @@ def without_effects(description: Description) -> Description:
         if name in effects:
             with errors_at(*path):
                 raise ArgumentError(
-                    f"{path[0]} names {name}, an effect of {words}; effects cannot change it and are not modelled: "
+                    f"{path[0]} names {name}, an effect of {goals}; effects cannot change it and are not modelled: "
                     "leave it out there"
                 )
     kept = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
@@ -247,15 +247,15 @@ def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> l
         if name not in names and is_checked:
             with errors_at(*path):
                 raise ArgumentError(f"{path[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
-    if taken := [name for name in names if name in TABLE_COLUMNS]:
+    if reserved := [name for name in names if name in TABLE_COLUMNS]:
         raise ArgumentError(
-            f"variables cannot be called {taken}, because a study's table has columns of these names; rename them"
+            f"variables cannot be called {reserved}, because a study's table has columns of these names; rename them"
         )
     for goal in description.goals:
         if goal.name in description.settable:
             with errors_at("settable", goal.name):
-                kind = "objective" if description.objectives else "reward"
-                raise ArgumentError(f"the {kind} {goal.name} is the outcome of a trial; it cannot be set")
+                noun = "objective" if description.objectives else "reward"
+                raise ArgumentError(f"the {noun} {goal.name} is the outcome of a trial; it cannot be set")
     optimised = [goal.name for goal in description.goals if goal.name in names]
     causes = {cause for diagram in diagrams for name in optimised for cause in diagram.ancestors([name]) - {name}}
     last = [*optimised, *(name for name in optimised if name not in causes)][-1]
@@ -298,8 +298,8 @@ def _null_action(description: Description) -> list[float]:
             null = low if parameter.null is None else _null_value(name, domains.intervals[0], parameter.null)
             if not low <= null <= high:
                 raise ArgumentError(f"the null value of {name} must lie in [{low:g}, {high:g}]; given {null:g}")
-            unit = float(scale.to_unit(null))
-            if abs(domains.round([unit])[0] - unit) > ON_LEVEL:
+            coordinate = float(scale.to_unit(null))
+            if abs(domains.round([coordinate])[0] - coordinate) > ON_LEVEL:
                 raise ArgumentError(f"the null value of {name} must be one of its steps; given {null:g}")
             bounds = parameter.bounds
             if isinstance(bounds, Range) and bounds.digits is not None and null not in (near := bounds.round(null)):
@@ -307,7 +307,7 @@ def _null_action(description: Description) -> list[float]:
                     f"the null value of {name} must have at most {bounds.digits} digits; given {null:.12g}: write "
                     f"{near[0]:g}"
                 )
-        null_action.append(unit)
+        null_action.append(coordinate)
     return null_action
 
 
@@ -341,7 +341,7 @@ def _with_arms(description: Description, statement: ProblemStatement) -> Problem
     try:
         return statement.with_data(Arms(description.arms))
     except ArgumentError:
-        # Check ever longer ends of the list, to name the arm at fault: the first of the shortest end that is refused.
+        # Name the last invalid arm: the first item of the shortest tail of the list that is refused.
         for number in reversed(range(len(description.arms))):
             with errors_at("arms", number):
                 Arms(description.arms[number:]).check(statement)

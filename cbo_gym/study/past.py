@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
-from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, only_observed, round_for_agent
+from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, observes_only, round_for_agent
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import MAX_PAYLOAD
-from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, playing
+from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, agents_for_mode
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS, Columns, TableRow, read_rows
 from cbo_gym.study.trials import any_measured, missing_variables
 from cbo_gym.study.units import Units
@@ -82,7 +82,7 @@ def _round(units: Units, row: TableRow, everywhere: Sequence[str]) -> dict[str, 
         # This refuses a missing context.
         units.context(context)
         action = units.past_action(row.done, row.values)
-        measured = units.measured(row.values, row.std)
+        measured = units.read_measurement(row.values, row.std)
         filled = units.fill_in(measured.values, action, context)
         fields = {"action": units.flat(action), **measured._replace(values=filled).fields(), "context": context}
         row_differs = _read_names(re.split(r"[,;]", row.differs or ""), units.interface.nodes)
@@ -154,20 +154,20 @@ def check_past(past: Sequence[PastRound], units: Units, begin: Callable[[], Any]
             raise ArgumentError(
                 f"{label}: {unknown} missing, and {description.agent} learns nothing without "
                 f"{'them' if unknown.endswith('are') else 'it'}; fill in the cell, leave the row out, or choose an "
-                f"agent that models single variables: {playing(learners, units)}"
+                f"agent that models single variables: {agents_for_mode(learners, units)}"
             )
         if missing and not unknown and not getattr(agent, "takes_missing", False):
             raise ArgumentError(
                 f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and "
                 f"{description.agent} needs all variables; leave the row out, or choose an agent that can do without: "
-                f"{playing(DO_WITHOUT, units)}"
+                f"{agents_for_mode(DO_WITHOUT, units)}"
             )
     unused = [fields for _, fields in incomplete if round_for_agent(agent, units, fields) is None]
     if unused:
         is_one = len(units.objectives) == 1
-        learners = playing(LEARN_MECHANISMS, units) if is_one else "none with several objectives"
-        words = describe_unused(units, unused, len(past), learners)
-        warnings.warn(words, UnusedDataWarning, stacklevel=3)
+        learners = agents_for_mode(LEARN_MECHANISMS, units) if is_one else "none with several objectives"
+        message = describe_unused(units, unused, len(past), learners)
+        warnings.warn(message, UnusedDataWarning, stacklevel=3)
 
 
 def warn_of_repeats(past: Sequence[PastRound], known: Iterable[Mapping[str, Any]]) -> None:
@@ -213,4 +213,4 @@ def data_events(past: Sequence[PastRound], units: Units) -> list[tuple[str, dict
 
 def _is_new(fields: Mapping[str, Any], units: Units) -> bool:
     """Return whether versions that do not know campaigns would misread a round."""
-    return "differs" in fields or only_observed(units.read(fields["action"]))
+    return "differs" in fields or observes_only(units.read(fields["action"]))

@@ -18,7 +18,7 @@ COUNTS = re.compile(r"\s*(\d{1,15})\s+of\s+(\d{1,15})\s*", re.A)
 QUANTILE = float(ndtri(0.975))
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """Measured values of a round, and their precision.
 
     Attributes:

@@ -160,9 +160,9 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
     rng, dim = np.random.default_rng(0), len(codec.domains)
     points = rng.random((RANDOM, codec.to_point(first[0]).size))
     points[:, -dim:] = codec.domains.from_uniform(points[:, -dim:])
-    first = [codec.to_whole(action) for action in first]
-    played = [codec.to_whole(units.nearest(past.action)) for past in agent.history]
-    actions = [*first, *_legal(units, points), *played]
+    first = [codec.to_recommendation(action) for action in first]
+    past_actions = [codec.to_recommendation(units.nearest(past.action)) for past in agent.history]
+    actions = [*first, *_legal(units, points), *past_actions]
     bounds = _upper_bounds(units, agent, actions)
     if bounds is None:
         return None
@@ -180,7 +180,7 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
 def _legal(units: Units, points: np.ndarray) -> list[Action]:
     """Return the actions within the limits that are nearest to points ``n x dim``."""
     codec = units.codec
-    return [round_digits(codec, codec.to_whole(codec.to_action(point))) for point in points]
+    return [round_digits(codec, codec.to_recommendation(codec.to_action(point))) for point in points]
 
 
 def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.ndarray | None:

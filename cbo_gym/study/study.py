@@ -31,10 +31,10 @@ from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import DATA_KINDS, TRIES, Log
 from cbo_gym.study.past import PastRound, check_past, data_events, read_past, rounds_for, warn_of_repeats
-from cbo_gym.study.precision import Measured
+from cbo_gym.study.precision import Measurement
 from cbo_gym.study.stopping import Stopping
 from cbo_gym.study.strings import require_storable
-from cbo_gym.study.suggesting import Suggester, begin_agent, name_agent_in_errors, one_at_a_time
+from cbo_gym.study.suggesting import Suggester, agents_lock, begin_agent, name_agent_in_errors
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS
 from cbo_gym.study.trials import Entry, History, State, Trials, any_measured
 from cbo_gym.study.units import Done, Units, format_value
@@ -215,7 +215,7 @@ class Study:
             RepeatedDataWarning: if rounds equal others that the study had already, except in discrete mode.
         """
         past = _read_past(self.units, rounds, do=do, ignore=ignore, campaign=campaign, differs=differs)
-        with one_at_a_time():
+        with agents_lock():
             check_past(past, self.units, self._suggester.peek)
         state = self._history.read()
         self._append(lambda _: data_events(past, self.units))
@@ -269,12 +269,12 @@ class Study:
             payload = {"trials": suggestions, "context": context, **steering}
             return [("asked", payload)]
 
-        with one_at_a_time():
+        with agents_lock():
             state = self._append(suggestion)
-            asked = state.events[-1]
-            self._suggester.confirm(asked)
+            event = state.events[-1]
+            self._suggester.confirm(event)
             self._suggester.keep()
-            trials = [self._trial(state.trials, suggested["number"]) for suggested in asked.payload["trials"]]
+            trials = [self._trial(state.trials, suggested["number"]) for suggested in event.payload["trials"]]
         self._warn_of_diagram(state.trials)
         return trials[0] if count is None else trials
 
@@ -349,7 +349,7 @@ class Study:
             ArgumentError: for an unknown trial, one that has ended, values that do not fit, or a value that differs
                 from the one recorded before; nothing is stored then.
         """
-        number, read = _number(trial), self.units.measured(values, std)
+        number, read = _number(trial), self.units.read_measurement(values, std)
         if not require_truth_value("final", final) and did is None and not any_measured(read.values):
             raise ArgumentError(f"give a value for trial {number}, as in tell({number}, {{...}}, final=False)")
 
@@ -378,7 +378,7 @@ class Study:
         Arguments and errors are those of :meth:`tell`. A partial trial stays partial; a closed one is measured if the
         reward is among the values.
         """
-        number, read = _number(trial), self.units.measured(values, std)
+        number, read = _number(trial), self.units.read_measurement(values, std)
 
         def outcome(state: State) -> Any:
             entry = _require(state.trials, number, "measured", "partial", "closed")
@@ -411,7 +411,7 @@ class Study:
                 known = self.units.subject(wanted, f" of trial {number}")
                 raise ArgumentError(f"{known} known; complete the trial: tell({number}, {{}})")
             values = self.units.fill_in(entry.values, action, entry.context)
-            measured = Measured(values, entry.std, entry.counts)
+            measured = Measurement(values, entry.std, entry.counts)
             return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
 
         self._append(closing)
@@ -495,8 +495,8 @@ class Study:
         with self._updated_agent(context):
             action = self.units.action(do)
             expected = self._suggester.expect(action, context)
-        named = {*do, self.interface.codec.choice_name}
-        assumed = {name: value for name, value in self.units.native_values(action).items() if name not in named}
+        given_names = {*do, self.interface.codec.choice_name}
+        assumed = {name: value for name, value in self.units.native_values(action).items() if name not in given_names}
         return Expectation(expected, expected.intervals, assumed, expected.forecast)
 
     def stopping(self, delta: float | None = None, *, context: Mapping[str, float] | None = None) -> Stopping:
@@ -577,9 +577,9 @@ class Study:
         """Hold the lock of agents, and let the agent learn from all events."""
         if context is not None:
             self.units.context(context)
-        with one_at_a_time(), name_agent_in_errors(self.description.agent):
+        with agents_lock(), name_agent_in_errors(self.description.agent):
             self._catch_up()
-            if left_out := self._suggester.left_out:
+            if left_out := self._suggester.unlearned_trials:
                 warnings.warn(f"{self.name}: {left_out}", UnusedDataWarning, stacklevel=4)
             yield
 
@@ -589,7 +589,7 @@ class Study:
         Args:
             context: in contextual mode, the context that the agent is asked about; None for the last one.
         """
-        with one_at_a_time():
+        with agents_lock():
             return self._catch_up(), *self._suggester.snapshot(context)
 
     def _catch_up(self) -> State:
@@ -714,10 +714,10 @@ def _check_reason(reason: str) -> None:
         raise ArgumentError(f"the reason must be a string of at most {MAX_REASON} characters")
 
 
-def _merge(entry: Entry, new: Measured) -> Measured:
+def _merge(entry: Entry, new: Measurement) -> Measurement:
     """Merge new values into those of a trial; refuse a value that differs from a recorded one."""
-    for recorded, given, noun in ((entry.values, new.values, ""), (entry.std, new.std, "the standard error of ")):
-        for name, value in given.items():
+    for recorded, measured, noun in ((entry.values, new.values, ""), (entry.std, new.std, "the standard error of ")):
+        for name, value in measured.items():
             before = recorded.get(name)
             if None not in (value, before) and value != before:
                 raise ArgumentError(
@@ -725,7 +725,7 @@ def _merge(entry: Entry, new: Measured) -> Measured:
                     f"{format_value(value)}; correct({entry.number}, ...) replaces what was recorded"
                 )
     values = {name: entry.values.get(name) if value is None else value for name, value in new.values.items()}
-    return Measured(values, {**entry.std, **new.std}, {**entry.counts, **new.counts})
+    return Measurement(values, {**entry.std, **new.std}, {**entry.counts, **new.counts})
 
 
 def _without_empty_precision(frame: pl.DataFrame, variables: Iterable[str]) -> pl.DataFrame:
@@ -827,7 +827,7 @@ def describe(
     with errors_at("limits"):
         require_digits(units.codec)
     # The agent must play the study.
-    with errors_at("agent"), one_at_a_time():
+    with errors_at("agent"), agents_lock():
         begin_agent(custom_agent, units)
     return units, custom_agent
 

@@ -35,7 +35,7 @@ from cbo_gym.errors import (
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.evaluation.runs.revisions import modules_of, package_stamp, stamps_of
 from cbo_gym.study.batches import instructions
-from cbo_gym.study.budget import exhausted, spending
+from cbo_gym.study.budget import budget_remarks, spending
 from cbo_gym.study.campaigns import Campaign, campaigns_of, is_complete, round_for_agent
 from cbo_gym.study.digits import round_digits
 from cbo_gym.study.expectation import Expectation, RecommendedAction, RecommendedSet, forecasts
@@ -55,7 +55,7 @@ LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
 SEVERAL_LEARN_PARTS = "qNEHVI-Network"
 
 
-def playing(agents: str, units: Units) -> str:
+def agents_for_mode(agents: str, units: Units) -> str:
     """Return the agents among the given names that play the mode of a study, in words for errors."""
     mode = units.description.mode
     return (
@@ -66,7 +66,7 @@ def playing(agents: str, units: Units) -> str:
 _lock = RLock()
 
 
-def one_at_a_time() -> AbstractContextManager[bool]:
+def agents_lock() -> AbstractContextManager[bool]:
     """Return the lock of all agents of the process.
 
     The libraries of agents keep settings for the whole process, and a suggestion must not depend on other agents.
@@ -294,7 +294,7 @@ class Suggester:
         return entry.status != "measured" or not missing_variables(entry.values) or self.takes_missing
 
     @property
-    def left_out(self) -> str:
+    def unlearned_trials(self) -> str:
         """The trials that the agent does not learn, because it needs all variables, in words; empty without any."""
         missing = self._trials.missing
         if not missing or self.takes_missing:
@@ -452,10 +452,10 @@ class Suggester:
         """Let a copy of the agent learn from partial trials; the agent itself learns when a trial ends."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                part, action = self._partial_round(entry), self._units.read(entry.action)
-                missing = missing_variables(part["values"])
-                if self._units.missing_outcome(action, part["values"]) or self.takes_missing or not missing:
-                    _teach(agent, self._units, part)
+                past, action = self._partial_round(entry), self._units.read(entry.action)
+                missing = missing_variables(past["values"])
+                if self._units.missing_outcome(action, past["values"]) or self.takes_missing or not missing:
+                    _teach(agent, self._units, past)
 
     def confirm(self, event: Event) -> None:
         """Note that the last suggestions were written as this event."""
@@ -466,8 +466,8 @@ class Suggester:
         """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
         history = getattr(self.agent, "history", [])
         entries = self._trials.entries.values()
-        remarks = exhausted(self._units, entries, actions)
-        if left_out := self.left_out:
+        remarks = budget_remarks(self._units, entries, actions)
+        if left_out := self.unlearned_trials:
             remarks = [f"; {left_out}{remark}" for remark in remarks]
         plans = [instructions(self._units, action, entries) for action in actions]
         if not history:
@@ -488,7 +488,7 @@ class Suggester:
 
     def _require_reward(self, agent: Any) -> None:
         if not getattr(agent, "history", True):
-            advice = self.left_out or "record the outcome of a trial, or add data"
+            advice = self.unlearned_trials or "record the outcome of a trial, or add data"
             raise ArgumentError(f"{self._nothing_known}; {advice}")
 
     def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
@@ -515,15 +515,15 @@ class Suggester:
         # An agent may have no model, or one that cannot be copied.
         except Exception:
             return [("", "")] * len(actions)
-        words = []
+        predictions = []
         for rows in expected:
             parts = [
                 f"{name} {value:.4g}" + ("" if ends is None else f" +- {(ends[1] - ends[0]) / 2:.2g}")
                 for name, value, ends, _ in rows
             ]
             # A trial that measures an intermediate product has no reward.
-            words.append(f"expected {', '.join(parts)}, " if parts else "")
-        return list(zip(words, outcomes, strict=True))
+            predictions.append(f"expected {', '.join(parts)}, " if parts else "")
+        return list(zip(predictions, outcomes, strict=True))
 
     def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
         """Return the objectives that an agent expects of actions, without intervals if it has no model of one."""
@@ -577,9 +577,9 @@ class Suggester:
         inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
         # Actions with equal settings may differ in coordinates that are not set.
         actions = {tuple(units.native_values(action).items()): action for action in inside}
-        seen, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
+        best_played, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
         chosen = [
-            RecommendedAction(dict(done), expectation if expectation.intervals else seen.get(done, expectation))
+            RecommendedAction(dict(done), expectation if expectation.intervals else best_played.get(done, expectation))
             for done, expectation in zip(actions, expected, strict=True)
         ]
         goal = units.description.goals[0]
@@ -587,12 +587,12 @@ class Suggester:
 
     def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
         """Return settings -> estimate of the action played, of several estimates one that no other dominates."""
-        units, estimates, seen = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
+        units, estimates, best_played = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
         for index in np.argsort(~non_dominated(estimates), kind="stable"):
             values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
             done = tuple(units.native_values(agent.history[index].action).items())
-            seen.setdefault(done, Expectation(dict(values), {}))
-        return seen
+            best_played.setdefault(done, Expectation(dict(values), {}))
+        return best_played
 
     def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
         """Return recommended actions inside the bounds; replace those that were played outside."""
@@ -638,15 +638,15 @@ class Suggester:
             label = f"{agent.chosen.agent}, which {label} chose,"
         return (
             f"{label} has no {noun}; agents that may have one, for a new study with prior= this one: "
-            f"{playing(HAVE_MODELS, self._units)}"
+            f"{agents_for_mode(HAVE_MODELS, self._units)}"
         )
 
     def stopping(self, delta: float | None, context: Mapping[str, float] | None) -> Stopping:
         """Return what speaks for and against another trial; the agent does not change."""
         costs = spending(self._units, self._trials.entries.values())
-        agent, silence = self.snapshot(context)
+        agent, reason = self.snapshot(context)
         if agent is None:
-            return Stopping(delta, spending=costs, reason=silence.rstrip("."))
+            return Stopping(delta, spending=costs, reason=reason.rstrip("."))
         if len(self._units.objectives) > 1:
             reason = "with several objectives, no probability of a better action is computed"
             return Stopping(delta, spending=costs, reason=reason)

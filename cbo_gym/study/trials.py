@@ -94,9 +94,9 @@ class Trials:
 
     def copy(self) -> Trials:
         """Return a copy, to which other events can be added."""
-        made = Trials()
-        vars(made).update({name: copy(value) for name, value in vars(self).items()})
-        return made
+        copied = Trials()
+        vars(copied).update({name: copy(value) for name, value in vars(self).items()})
+        return copied
 
     @property
     def pending(self) -> list[Entry]:
@@ -122,11 +122,11 @@ class Trials:
                 self.initial += payload["rounds"] if not self.entries else []
                 self._has_precise_data |= any("std" in past for past in payload["rounds"])
             elif event.kind in ("asked", "registered"):
-                for asked in payload["trials"]:
-                    self.entries[int(asked["number"])] = Entry(
-                        int(asked["number"]),
-                        asked["action"],
-                        why=asked["why"],
+                for trial in payload["trials"]:
+                    self.entries[int(trial["number"])] = Entry(
+                        int(trial["number"]),
+                        trial["action"],
+                        why=trial["why"],
                         context=payload["context"],
                         asked=event.time,
                     )

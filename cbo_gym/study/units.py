@@ -16,7 +16,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.scm import Intervention
 from cbo_gym.study.description import MAX_MAGNITUDE, Description
-from cbo_gym.study.precision import Measured, error_of_share, mean_and_error, read_counts
+from cbo_gym.study.precision import Measurement, error_of_share, mean_and_error, read_counts
 from cbo_gym.task import Action, Mode, Observation
 
 # An action may be outside the bounds by this share of their width, because printed numbers have six digits.
@@ -152,10 +152,10 @@ class Units:
         known = [name for name in self.measured_objectives if name in names]
         if not known:
             return f"{' and '.join(names)}{where} is" if names else ""
-        plural, kind = len(known) > 1, "objective" if self.description.objectives else "reward"
-        return f"the {kind}{'s' * plural} {' and '.join(known)}{where} {'are' if plural else 'is'}"
+        plural, noun = len(known) > 1, "objective" if self.description.objectives else "reward"
+        return f"the {noun}{'s' * plural} {' and '.join(known)}{where} {'are' if plural else 'is'}"
 
-    def measured(self, values: Any, std: Mapping[str, Any] | None = None) -> Measured:
+    def read_measurement(self, values: Any, std: Mapping[str, Any] | None = None) -> Measurement:
         """Return the values of all variables with their precision.
 
         Args:
@@ -192,9 +192,9 @@ class Units:
             if _number(f"the standard error of {name}", error) < 0.0:
                 raise ArgumentError(f"the standard error of {name} must be at least 0; given {error:g}")
             errors[name] = float(error)
-        return Measured(read, errors, counts)
+        return Measurement(read, errors, counts)
 
-    def _mean_of(self, rows: Sequence[Any], std: Mapping[str, Any] | None) -> Measured:
+    def _mean_of(self, rows: Sequence[Any], std: Mapping[str, Any] | None) -> Measurement:
         """Return the means of repeats, with their standard errors; zeros and ones are counted in discrete mode."""
         if not rows or std:
             reason = "repeats give the standard errors themselves" if std else "there are no rows"
@@ -214,7 +214,7 @@ class Units:
                 errors[name] = error
             if self.description.mode == "discrete" and len(repeats) > 1 and set(repeats) <= {0.0, 1.0}:
                 counts[name], errors[name] = len(repeats), error_of_share(values[name], len(repeats))
-        return Measured(values, errors, counts)
+        return Measurement(values, errors, counts)
 
     def _read(self, name: str, value: Any) -> Any:
         if name not in self.categories:
@@ -237,8 +237,8 @@ class Units:
     def conditions(self) -> str:
         """The kinds of conditions that a round must meet to be the best, in words."""
         has_constraints = bool(self.interface.problem.outcomes.constraints)
-        words = ["limits"] * (self.codec.limits is not None) + ["constraints"] * has_constraints
-        return " and ".join(words)
+        conditions = ["limits"] * (self.codec.limits is not None) + ["constraints"] * has_constraints
+        return " and ".join(conditions)
 
     def front(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> list[int]:
         """Return the indices of rounds that break no constraint and no limit, and that no other such round dominates.
@@ -286,8 +286,8 @@ class Units:
             return None
         if self.codec.intervals or self.codec.choice_name or self.distance(action) == 0.0:
             decoded = interface.decode(self.nearest(action))
-            taken = dict.fromkeys(used, (True, 0.0))
-            return float(interface.cost(decoded._replace(hard={**decoded.hard, **taken})))
+            changed = dict.fromkeys(used, (True, 0.0))
+            return float(interface.cost(decoded._replace(hard={**decoded.hard, **changed})))
         numbers = {name: domains.number(name, value) for name, value in self.native_values(action).items()}
         hard = {name: (True, number) for name, number in numbers.items()} if interface.sets_variables else {}
         return float(interface.cost(Intervention(tuple(numbers.values()), hard)))

@@ -101,10 +101,10 @@ def compare(folder, seeds, visitors):
     """Compare all arms with those that can be best, by the expected margin of a visit."""
     print(f"\nexpected margin of a visit, mean of {visitors}, {len(seeds)} seeds")
     for agent in ("TS", "POMIS-TS"):
-        played = [by_a_robot(folder, agent, visitors, seed) for seed in seeds]
-        means = np.array([earned.mean() for _, earned in played])
-        tried = np.mean([len({entry.flat[0] for entry in study.trials}) for study, _ in played])
-        deployed = np.mean([expected_margin(study.recommendation()) for study, _ in played])
+        campaigns = [by_a_robot(folder, agent, visitors, seed) for seed in seeds]
+        means = np.array([earned.mean() for _, earned in campaigns])
+        tried = np.mean([len({entry.flat[0] for entry in study.trials}) for study, _ in campaigns])
+        deployed = np.mean([expected_margin(study.recommendation()) for study, _ in campaigns])
         spread = 2.26 * means.std(ddof=1) / np.sqrt(len(seeds)) if len(seeds) > 1 else float("nan")
         print(f"  {agent:9} {means.mean():.3f} +- {spread:.3f}, {tried:.0f} arms tried, deployed {deployed:.3f}")
     best = max(STUDY["arms"], key=expected_margin)

@@ -11,7 +11,7 @@ from cbo_gym import leaderboard
 from cbo_gym.evaluation import load_run, publish
 from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
 from cbo_gym.evaluation.play.sweep import plan
-from cbo_gym.evaluation.store.published import own_store, resolve
+from cbo_gym.evaluation.store.published import package_store, resolve
 from tests.support.cli import as_json, invoke
 from tests.support.runs import kept, played_here
 
@@ -50,7 +50,7 @@ def test_published_results_of_the_package_have_names(tmp_path, monkeypatch):
     kept(Path("mine"), played_here([CENTRE], ["CBO/Dropwave-v0"], 1, horizon=100))
     board = leaderboard("mine", beside="mcbo2023", agents=["Random", CENTRE])
     assert set(board.per_env["agent"]) == {"Random", CENTRE}
-    assert resolve("results") == own_store()
+    assert resolve("results") == package_store()
 
 
 def test_what_differs_is_said(indices, tmp_path):

@@ -11,7 +11,7 @@ from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.claims.tables import published_parts
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.store.published import own_store
+from cbo_gym.evaluation.store.published import package_store
 from cbo_gym.evaluation.suites import Suite
 from cbo_gym.referee.replay import Replay
 from tests.support.cli import as_json, invoke, run
@@ -130,7 +130,7 @@ def test_a_published_run_is_played_again_by_its_id(here, monkeypatch, replay, st
 
 
 def test_claims_prints_what_the_page_of_the_paper_prints(tmp_path):
-    shutil.copy(own_store() / "cbou2025.parquet", tmp_path)
+    shutil.copy(package_store() / "cbou2025.parquet", tmp_path)
     words = ["claims", "cbou2025", "--store", str(tmp_path)]
     (paper,) = (one for one in papers() if one.suite == "cbou2025")
     pages = paper_pages(paper, published_parts(tmp_path), Links())

@@ -16,7 +16,7 @@ from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.finding import find_published
-from cbo_gym.evaluation.store.published import HISTORY, is_published, own_store
+from cbo_gym.evaluation.store.published import HISTORY, is_published, package_store
 from cbo_gym.evaluation.store.rounding import LEVELS
 from tests.support.runs import STRICT
 
@@ -204,7 +204,7 @@ def test_what_is_not_there_is_named(store, monkeypatch, tmp_path):
         load_published(store, "yours")
     with pytest.raises(ValueError, match="no published results"):
         load_published(tmp_path / "none")
-    assert own_store().name == "results"
+    assert package_store().name == "results"
     with pytest.raises(ValueError, match="no published results nowhere, neither here nor in the package, which has ag"):
         load_published("nowhere")
     monkeypatch.setattr("cbo_gym.evaluation.store.published.suites_path", lambda: tmp_path / "nowhere" / "suites.yaml")

@@ -10,7 +10,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.evaluation import leaderboard, load_published
 from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.results import stack_curves
-from cbo_gym.evaluation.store.published import MAX_BYTES, own_store
+from cbo_gym.evaluation.store.published import MAX_BYTES, package_store
 from cbo_gym.evaluation.suites import load_all
 from cbo_gym.referee.admission import admit
 from cbo_gym.referee.submission import read_card
@@ -19,13 +19,13 @@ from website.commands import showcase
 from website.pages import agent_results
 
 ROOT = Path(__file__).parents[2]
-PARTS = sorted(own_store().glob("*.parquet"))
+PARTS = sorted(package_store().glob("*.parquet"))
 MOST_OF_A_WHEEL = 12 * 10**6  # bytes; the results are in it
 OTHERS = {"showcase", "agents"}  # beside the suites
 
 
 def board_of(part):
-    if not (own_store() / f"{part}.parquet").exists():
+    if not (package_store() / f"{part}.parquet").exists():
         pytest.skip(f"results/{part}.parquet is not published yet")
     return leaderboard(load_published(suite=part))
 

@@ -99,7 +99,7 @@ def test_with_noise_the_expectation_is_that_of_many_rounds() -> None:
     oracle = oracle_on("stat", trials=1, slices=2, trial_noise=1.0)
     first, second = ({"target": place, "values": np.array([0.7, 0.2])} for place in (1, 2))
     estimate = oracle.mean_of(
-        oracle.dynamics.situate(oracle.dynamics.decode(second), oracle.past_of([first])), tolerance=0.01
+        oracle.dynamics.in_round(oracle.dynamics.decode(second), oracle.past_of([first])), tolerance=0.01
     )
     env = CausalBanditEnv("cbo_gym.problems.systems.dynamic:stat", mode="dynamic", trials=1, slices=2, trial_noise=1.0)
     rewards = []

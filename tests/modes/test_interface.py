@@ -139,7 +139,7 @@ def test_a_problem_plays_in_every_mode_that_it_has_parts_for() -> None:
 def test_without_sizes_initial_actions_come_in_the_usual_ones(env_id: str) -> None:
     dynamics = dynamics_of(env_id)
     usual = {"soft": (0, None), "adversarial": (0, None), "partial": (0, None), "hard": (10, 2), "dynamic": (10, 0)}
-    assert dynamics.usual_initial_data == usual.get(dynamics.mode, (0, 0))
+    assert dynamics.default_initial_data == usual.get(dynamics.mode, (0, 0))
     actions = dynamics.initial_actions(np.random.default_rng(0), 0, None)
     if dynamics.mode in ("soft", "aggregated", "masked"):
         assert len(actions) == 2 * dynamics.scm.action_dim + 1

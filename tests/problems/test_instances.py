@@ -39,7 +39,7 @@ def same_action(one, other, transform, rng):
         move = published.moves[1]
         turned_move = np.array(transform.point([*action, *move])[len(action) :])
         return published.against(both[0], move), instance.against(both[1], turned_move)
-    return [dynamics.situate(do, dynamics.start()) for dynamics, do in zip((published, instance), both, strict=True)]
+    return [dynamics.in_round(do, dynamics.start()) for dynamics, do in zip((published, instance), both, strict=True)]
 
 
 @pytest.mark.parametrize("env_id", KINDS)

@@ -30,7 +30,7 @@ MAKERS = {
     "builtins.exec": "scm.straight_line",
     "builtins.eval": "scm.formula",
     "ast.literal_eval": "agent_registry.labels",
-    "pickle.loads": "_util.processes.serving study.page.thinker",
+    "pickle.loads": "_util.processes.serving study.page.agent_pool",
     "cloudpickle.loads": "referee.player study.study",
     "pickle.Unpickler": "_util.agent_state",
     "gymnasium.make": "cli.environments envs.making",

@@ -32,7 +32,7 @@ def replayed(runs, by, verdict="diverges"):
         for run, shift in zip(runs, by, strict=True)
     ]
     return [
-        Replay(run, verdict, ("machine",), "", diverged=verdict == "diverges", again=one)
+        Replay(run, verdict, ("machine",), "", diverged=verdict == "diverges", replayed=one)
         for run, one in zip(runs, again, strict=True)
     ]
 
@@ -82,7 +82,7 @@ def test_instances_of_a_family_are_a_group():
     """One seed each, as papers' pages have them: alone none of them could ever differ."""
     runs = [replace(run, env=f"CBO/SSEMPeriodic-v1(instance_seed={1000 + run.seed})", seed=0) for run in group()]
     again = [
-        replace(one, run=run, again=replace(run, table=one.again.table))
+        replace(one, run=run, replayed=replace(run, table=one.replayed.table))
         for run, one in zip(runs, replayed(group(), [-0.4] * 10), strict=True)
     ]
     (found,) = agreements(again[:6], runs)
@@ -101,9 +101,9 @@ def test_runs_that_must_come_out_as_they_were_are_no_matter_of_chance():
     runs = group()
     same = replayed(runs, [0.0] * 10, "identical")
     assert [one.verdict for one in agreements(same, runs)] == ["identical"]
-    rounding = [*same[:9], Replay(runs[9], "agrees", ("machine",), "from round 2 on", again=runs[9])]
+    rounding = [*same[:9], Replay(runs[9], "agrees", ("machine",), "from round 2 on", replayed=runs[9])]
     assert [one.verdict for one in agreements(rounding, runs)] == ["agrees"]
-    broken = [*same[:9], Replay(runs[9], "differs", (), "on the same platform with the same code", again=runs[9])]
+    broken = [*same[:9], Replay(runs[9], "differs", (), "on the same platform with the same code", replayed=runs[9])]
     (found,) = agreements(broken, runs)
     assert (found.verdict, found.why) == ("differs", "seed 9: on the same platform with the same code")
     gone = [*same[:9], Replay(runs[9], "skipped", (), "not installed here")]

@@ -34,7 +34,7 @@ def test_what_was_played_comes_out_again_and_nothing_else(played, tmp_path):
     runs = [played[0], tampered(played[1], since=3), replace(played[2], agent="Gone")]
     path = published(tmp_path, [*runs, replace(played[3], env="CBO/Dropwave-v99")])
     found = {one.run.seed: one for one in replays(load_published(path))}
-    assert "machine" not in found[0].elsewhere
+    assert "machine" not in found[0].differences
     assert found[0].verdict == "identical"
     assert found[1].verdict in ("differs", "diverges")  # with other threads than a process of a sweep has
     assert "from round 4 on" in found[1].why
@@ -47,7 +47,7 @@ def test_on_the_same_platform_every_bit_counts(played):
     run = played[0]
     assert compare_runs(run, run).verdict == "identical"
     found = compare_runs(tampered(run, by=1e-4, since=2), run)
-    assert (found.verdict, found.elsewhere) == ("differs", ())
+    assert (found.verdict, found.differences) == ("differs", ())
     assert found.why.startswith("from round 3 on")
     assert compare_runs(tampered(run, by=1e-12), run).verdict == "identical"  # less than the store's precision
 
@@ -56,7 +56,7 @@ def test_elsewhere_rounds_agree_to_a_tolerance_or_the_score_of_play_does(played)
     run = replace(played[0], machine="another", libraries={"numpy": "0"})
     gap = run.optimum - run.random_value
     close = compare_runs(tampered(run, by=0.5 * ROUND_TOLERANCE * gap), played[0])
-    assert (close.verdict, close.elsewhere) == ("agrees", ("machine", "libraries"))
+    assert (close.verdict, close.differences) == ("agrees", ("machine", "libraries"))
     diverged = compare_runs(tampered(run, "instant_regret", by=0.2 * gap, since=3), played[0])
     assert diverged.verdict == "diverges"  # by 0.05 over four rounds
     assert "from round 4 on" in diverged.why

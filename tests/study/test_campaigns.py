@@ -136,7 +136,7 @@ def test_models_of_mechanisms_learn_the_same_ones_alone(tmp_path):
     study = fermenter(tmp_path / "b.db", agent="CBO", diagram="dag { feed -> biomass -> titre; ph -> titre }")
     study.add_data([HARD_ROW, HARD_ROW | {"ph": 7.0}], do=[{}, {"ph": 7.0}], campaign="pilot", differs=["biomass"])
     assert lengths(agent_of(study).effects.network) == {"feed": 2, "ph": 1, "biomass": 0, "titre": 2}
-    assert study.campaigns[0].part == 2
+    assert study.campaigns[0].partial == 2
     play(study)
     study = soft(tmp_path / "c.db", agent="MCBO", diagram="dag { growth -> titre; acid -> titre; growth <-> titre }")
     study.add_data([ROW | {"growth": 0.9}])

@@ -9,7 +9,7 @@ import pytest
 
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
-from cbo_gym.study.page import Thinker
+from cbo_gym.study.page import AgentPool
 from tests.support.studies import FERMENTER, fermenter, grown, play
 from tests.support.study_visitor import FIELDS, YAML, Visitor, said
 
@@ -346,16 +346,16 @@ def test_an_agent_without_an_answer_is_rebuilt_from_the_log(tmp_path, caplog, ho
     visitor.get("/studies/1")
     broken = tmp_path / "broken"
     broken.touch()
-    usual, stops = visitor.service.thinker, how in ("hang", "make")
+    usual, stops = visitor.service.pool, how in ("hang", "make")
     if stops:
-        visitor.service.thinker = Thinker(1)
+        visitor.service.pool = AgentPool(1)
     if how == "make":
         html = visitor.send("import", {"csv": "feed,ph,biomass,titre\n1,7,,0.5\n"}, 503)
     else:
         html = visitor.send("ask", {"count": "1"}, 503)
     if stops:
-        visitor.service.thinker.close()
-        visitor.service.thinker = usual
+        visitor.service.pool.close()
+        visitor.service.pool = usual
     assert said(html)[0].startswith(f"the agent gave no answer: {said_of_it}. Recorded outcomes are safe.")
     assert "--think-seconds" in html
     assert "traceback from" not in html

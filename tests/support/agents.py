@@ -199,9 +199,9 @@ class Swallows(Centre):
     """Allocates all memory."""
 
     def act(self, observation):
-        taken = []
+        arguments = []
         while True:
-            taken.append(np.ones(2**20))
+            arguments.append(np.ones(2**20))
 
 
 class ClosesItsStreams(Centre):

@@ -53,11 +53,11 @@ class BinarySCM:
             if name not in axis:
                 values[name] = self.mechanisms[name](values)
                 continue
-            seen = dict(scope)[name]
+            contexts = dict(scope)[name]
             shape = [1] * (len(policies) + 1)
             shape[axis[name]] = -1
-            code = np.arange(2**2 ** len(seen)).reshape(shape)  # its bits are the policy's table
-            row = sum(values[context] << index for index, context in enumerate(sorted(seen)))
+            code = np.arange(2**2 ** len(contexts)).reshape(shape)  # its bits are the policy's table
+            row = sum(values[context] << index for index, context in enumerate(sorted(contexts)))
             values[name] = (code >> row) & 1
         reward = values[self.reward]
         return float((np.broadcast_to(reward, (*reward.shape[:-1], len(self.weights))) @ self.weights).max())

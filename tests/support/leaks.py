@@ -20,12 +20,12 @@ FORBIDDEN = (
 
 def reachable(root):
     """Return all objects that can be reached from an object through containers, attributes and closures."""
-    seen, queue = {}, [root]
+    visited, queue = {}, [root]
     while queue:
         item = queue.pop()
-        if id(item) in seen or isinstance(item, type | types.ModuleType | str | bytes | int | float):
+        if id(item) in visited or isinstance(item, type | types.ModuleType | str | bytes | int | float):
             continue
-        seen[id(item)] = item
+        visited[id(item)] = item
         if isinstance(item, Mapping):
             queue += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple | set | frozenset):
@@ -37,6 +37,6 @@ def reachable(root):
         elif isinstance(item, types.FunctionType):
             queue += [cell.cell_contents for cell in item.__closure__ or ()] + list(item.__defaults__ or ())
         queue += list(getattr(item, "__dict__", {}).values())
-        slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
+        slots = [name for cls in type(item).__mro__ for name in getattr(cls, "__slots__", ())]
         queue += [getattr(item, name) for name in slots if hasattr(item, name)]
-    return list(seen.values())
+    return list(visited.values())

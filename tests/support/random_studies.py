@@ -548,6 +548,6 @@ class RandomStudy:
                 assert_frame_equal(other.data(), data, rel_tol=1e-9, abs_tol=1e-9)
 
 
-def same_setting(one, other):
+def same_setting(first, second):
     """Return whether two values are the same label, or the same number up to rounding."""
-    return one == other if isinstance(one, str) else abs(one - other) <= EXACT * max(1.0, abs(other))
+    return first == second if isinstance(first, str) else abs(first - second) <= EXACT * max(1.0, abs(second))

@@ -76,10 +76,10 @@ def _play_jobs(jobs, *, on_run=None, **_):
     return runs
 
 
-def rounds_alike(one, other):
+def rounds_alike(first, second):
     return all(
-        one.table[name].equals(other.table[name], null_equal=True)
-        for name in one.table.columns
+        first.table[name].equals(second.table[name], null_equal=True)
+        for name in first.table.columns
         if name not in TIMING_COLUMNS
     )
 

@@ -14,7 +14,7 @@ def package_sources() -> dict[str, str]:
     for folder, name in ((ROOT, "cbo_gym"), (ROOT / "agents", "cbo_gym.agents")):
         for path in folder.rglob("*.py"):
             parts = path.relative_to(folder).with_suffix("").parts
-            strings[".".join((name, *(part for part in parts if part != "__init__")))] = path.read_text(
+            strings[".".join((name, *(name_part for name_part in parts if name_part != "__init__")))] = path.read_text(
                 encoding="utf-8"
             )
     return strings

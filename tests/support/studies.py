@@ -231,8 +231,8 @@ class Robot:
         action = self.units.read(self.study.trials[trial.number - 1].flat)
         self.observation, *_ = self.env.step(action)
         values = dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
-        made = self.observation.get("bought", np.ones(len(self.names)))
-        return {name: value for (name, value), flag in zip(values.items(), made, strict=True) if flag}
+        is_made = self.observation.get("bought", np.ones(len(self.names)))
+        return {name: value for (name, value), flag in zip(values.items(), is_made, strict=True) if flag}
 
     def round(self):
         trial = self.ask()

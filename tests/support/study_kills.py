@@ -103,12 +103,12 @@ def check(storage, folder, said):
     Returns:
         number of trials, and number of trials with an outcome.
     """
-    asked = Counter(number for kind, number, _ in said if kind == "asked")
-    assert set(asked.values()) == {1}
+    counts = Counter(number for kind, number, _ in said if kind == "asked")
+    assert set(counts.values()) == {1}
     study = load_study(storage=storage)
     trials = {entry.number: entry for entry in study.trials}
     assert list(trials) == list(range(1, len(trials) + 1))
-    assert set(asked) <= set(trials)
+    assert set(counts) <= set(trials)
     for kind, number, value in said:
         if kind == "told":
             assert trials[number].status == "measured"

@@ -73,5 +73,5 @@ def rows(mode, kind, count, rng):
     """
     free = {} if mode in ("hard", "contextual", "discrete") else None
     done = [everything_set(mode, rng) if kind == "set" or free is None else free for _ in range(count)]
-    seen = [outcome(mode, do, rng) for do in done]
-    return [dict.fromkeys(NODES, 1.0) if kind == "constant" else row for row in seen], done
+    outcomes = [outcome(mode, do, rng) for do in done]
+    return [dict.fromkeys(NODES, 1.0) if kind == "constant" else row for row in outcomes], done

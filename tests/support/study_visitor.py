@@ -6,13 +6,13 @@ from html.parser import HTMLParser
 
 from starlette.testclient import TestClient
 
-from cbo_gym.study.page import AccessPolicy, StudyService, Thinker, make_app, thinker
+from cbo_gym.study.page import AccessPolicy, AgentPool, StudyService, agent_pool, make_app
 from tests.support.studies import FERMENTER
 
 ADDRESS = "http://127.0.0.1:8400"
 # Two worker processes for all tests, since each takes seconds to start.
-thinker.MAX_WORKERS = 2
-THINKER = Thinker()
+agent_pool.MAX_WORKERS = 2
+POOL = AgentPool()
 
 
 class Forms(HTMLParser):
@@ -24,20 +24,20 @@ class Forms(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
-        given = {name: value or "" for name, value in attrs}
+        values = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self._open = self.found.setdefault(given.get("id", "form"), {"to": given["action"], "fields": []})
+            self._open = self.found.setdefault(values.get("id", "form"), {"to": values["action"], "fields": []})
         elif self._open is None:
             return
-        elif tag == "input" and "name" in given and given.get("type") != "file":
-            self._open["fields"].append((given["name"], given.get("value", "")))
+        elif tag == "input" and "name" in values and values.get("type") != "file":
+            self._open["fields"].append((values["name"], values.get("value", "")))
         elif tag == "textarea":
-            self._area = (given["name"], "")
+            self._area = (values["name"], "")
         elif tag == "select":
-            self._choice = given["name"]
+            self._choice = values["name"]
             self._open["fields"].append((self._choice, ""))
-        elif tag == "option" and self._choice and ("selected" in given or not self._open["fields"][-1][1]):
-            self._open["fields"][-1] = (self._choice, given["value"])
+        elif tag == "option" and self._choice and ("selected" in values or not self._open["fields"][-1][1]):
+            self._open["fields"][-1] = (self._choice, values["value"])
 
     def handle_data(self, data):
         if self._area is not None:
@@ -61,9 +61,9 @@ class StudiesWithoutReports(StudyService):
     """Studies whose reports are never ready, because working them out takes longer than all else."""
 
     def case(self, name):
-        found = super().case(name)
-        found.report = never
-        return found
+        case = super().case(name)
+        case.report = never
+        return case
 
 
 class Visitor:
@@ -80,7 +80,7 @@ class Visitor:
 
     def __init__(self, storage, token=None, host="127.0.0.1", trusted=(), address=ADDRESS, reports=False):
         self.access = AccessPolicy(host, token)
-        self.service = (StudyService if reports else StudiesWithoutReports)(storage, THINKER, trusted)
+        self.service = (StudyService if reports else StudiesWithoutReports)(storage, POOL, trusted)
         self.app = make_app(self.service, self.access)
         self.client = TestClient(self.app, base_url=address, raise_server_exceptions=False, follow_redirects=False)
         self.html, self.answer = "", None

@@ -11,8 +11,8 @@ from cbo_gym import agents
 def check_types(folder, python=sys.executable, path=""):
     """Run mypy on a script of a user who has cbo-gym in ``python``'s site-packages, or else under ``path``."""
     names = sorted(set(cbo_gym.__all__) - {"__version__"})
-    asked = [*names, *agents.__all__, "same_leaderboard", "same_sweep"]
-    reveals = "\n".join(f"reveal_type({name})" for name in asked)
+    names_to_check = [*names, *agents.__all__, "same_leaderboard", "same_sweep"]
+    reveals = "\n".join(f"reveal_type({name})" for name in names_to_check)
     script = folder / "script.py"
     script.write_text(USER.format(names=", ".join(names), agents=", ".join(agents.__all__), reveals=reveals))
     config = folder / "mypy.ini"  # skip large libraries, which take long and have none of the types
@@ -29,7 +29,7 @@ def check_types(folder, python=sys.executable, path=""):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed type" in line]
-    types = dict(zip(["cbo_gym.sweep", *asked], revealed, strict=True))
+    types = dict(zip(["cbo_gym.sweep", *names_to_check], revealed, strict=True))
     assert [name for name, string in types.items() if string == "Any"] == []
     for name, string in types.items():
         expected = RETURNS.get(name.removeprefix("same_").removeprefix("cbo_gym."), name)

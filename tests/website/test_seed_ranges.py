@@ -110,6 +110,6 @@ def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):
     published.put(
         tmp_path / "mine.parquet", [evaluate("Random", "CBO/Dropwave-v0", seed, horizon=2) for seed in (0, 1000)]
     )
-    monkeypatch.setattr(choice_evidence, "own_store", lambda: tmp_path)
+    monkeypatch.setattr(choice_evidence, "package_store", lambda: tmp_path)
     assert set(choice_evidence.published_runs()["seed"]) == {0}
     assert set(choice_evidence.published_runs(judging=True)["seed"]) == {PUBLICATION.start}

@@ -58,14 +58,14 @@ def source(address: str) -> str:
 
 def _block(block: Block, markdown: str) -> str:
     """Return a block in the form that jupytext reads; its cells write files and run commands."""
-    whole, code = markdown[block.start : block.end], block.code.rstrip()
+    block_lines, code = markdown[block.start : block.end], block.code.rstrip()
     if block.not_run:  # the text of the page says why; a reader of the notebook may run it
-        return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{whole}<!-- #endregion -->\n"
+        return f"<!-- #region -->\nNot run here, {block.not_run}:\n\n{block_lines}<!-- #endregion -->\n"
     if block.title:
         return f"```python\n%%writefile {block.title}\n{code}\n```\n"
     if block.language == "sh":
         return "\n".join(["```python", *map(_command, code.replace("\\\n", " ").splitlines()), "```\n"])
-    return whole
+    return block_lines
 
 
 def _command(line: str) -> str:

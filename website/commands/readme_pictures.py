@@ -58,15 +58,15 @@ def learning(path: Path) -> None:
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
 
 
-def _frame(drawn: np.ndarray, rewards: list[float], optimum: float) -> Image.Image:
+def _frame(picture: np.ndarray, rewards: list[float], optimum: float) -> Image.Image:
     """Return the rendered environment above the rewards so far."""
-    width, height = drawn.shape[1] / 100, drawn.shape[0] / 100
-    whole = height + 1.5
-    figure = Figure(figsize=(width, whole), dpi=80)
-    top = figure.add_axes((0, 1.5 / whole, 1, height / whole))
-    top.imshow(drawn)
+    width, height = picture.shape[1] / 100, picture.shape[0] / 100
+    total_height = height + 1.5
+    figure = Figure(figsize=(width, total_height), dpi=80)
+    top = figure.add_axes((0, 1.5 / total_height, 1, height / total_height))
+    top.imshow(picture)
     top.axis("off")
-    below = figure.add_axes((0.07, 0.42 / whole, 0.9, 0.95 / whole))
+    below = figure.add_axes((0.07, 0.42 / total_height, 0.9, 0.95 / total_height))
     below.axhline(optimum, color="#999999", linewidth=1, linestyle="--")
     below.text(ROUNDS + 0.3, optimum, "optimum", ha="right", va="bottom", fontsize=8, color="#555555")
     below.plot(range(1, len(rewards) + 1), rewards, marker="o", color=line_styles([LEARNER])[LEARNER].colour)

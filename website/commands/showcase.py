@@ -90,11 +90,11 @@ def scores_table(board: Leaderboard) -> str:
     rows = []
     for mode, example in MODES.items():
         label = f"{example.env}, T={example.rounds}"
-        played = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
-        if not played:
+        rows_of_env = {agent: cells[label, agent] for agent in AGENTS if (label, agent) in cells}
+        if not rows_of_env:
             continue
-        best = max(row["score"] for row in played.values())
-        scores = [_score(played.get(agent), best) for agent in AGENTS]
+        best = max(row["score"] for row in rows_of_env.values())
+        scores = [_score(rows_of_env.get(agent), best) for agent in AGENTS]
         rows.append((mode, example.env.removeprefix("CBO/"), str(example.rounds), *scores))
     return table(["mode", "task", "rounds", *AGENTS], rows, left=2) + "\n"
 
@@ -110,5 +110,5 @@ def _score(row: dict[str, float] | None, best: float) -> str:
 def write() -> None:
     """Write both tables into the README, the scores from the published runs of :func:`play`."""
     scores = scores_table(leaderboard(load_published(suite=SUITE)))
-    for name, part in {"modes": modes_table(), "results": scores}.items():
-        write_text(README, with_part(README, name, part))
+    for name, content in {"modes": modes_table(), "results": scores}.items():
+        write_text(README, with_part(README, name, content))

@@ -71,9 +71,9 @@ class DocumentedAgent:
             self._need(f"meaning of the parameter {parameter.name}", parameter.meaning)
         return parameters
 
-    def _need(self, what: str, value: str | None) -> str:
+    def _need(self, noun: str, value: str | None) -> str:
         if not value:
-            raise ValueError(f"the agent {self.name} ({self.path}) has no {what}")
+            raise ValueError(f"the agent {self.name} ({self.path}) has no {noun}")
         return value
 
 

@@ -32,9 +32,9 @@ def keep(name: str, sources: Iterable[str | Path], make: Callable[[], Contents])
     path, key = KEPT / f"{name}.json", digest.hexdigest()
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if kept.get("key") != key:
-        made = make()
-        pictures = {uri: b64encode(content).decode() for uri, content in made.items() if isinstance(content, bytes)}
-        pages = {uri: content for uri, content in made.items() if isinstance(content, str)}
+        value = make()
+        pictures = {uri: b64encode(content).decode() for uri, content in value.items() if isinstance(content, bytes)}
+        pages = {uri: content for uri, content in value.items() if isinstance(content, str)}
         kept = {"key": key, "pages": pages, "pictures": pictures}
         KEPT.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(kept), encoding="utf-8")

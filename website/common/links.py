@@ -8,7 +8,7 @@ from pathlib import Path
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.labels import Spec, bare_name
 from cbo_gym.evaluation.report.markdown import escape
-from cbo_gym.evaluation.store.published import own_store
+from cbo_gym.evaluation.store.published import package_store
 from cbo_gym.referee.submission import read_card
 
 KNOWLEDGE_FILE = Path(__file__).parent / "knowledge.yaml"
@@ -26,7 +26,7 @@ KNOWLEDGE = {
 @cache
 def knowledge() -> dict[str, list[str]]:
     """Return agent -> facts that it uses, from the file; for submitted agents from their cards."""
-    cards = [read_card(path) for path in sorted(own_store().glob("*.yaml"))]
+    cards = [read_card(path) for path in sorted(package_store().glob("*.yaml"))]
     return read_yaml(KNOWLEDGE_FILE) | {card.agent: list(card.knows) for card in cards}
 
 

@@ -72,8 +72,8 @@ def equations_of(scm: System, actions: Sequence[str]) -> list[Equation]:
 def _structural(v: Variable, actions: Sequence[str]) -> Equation:
     noise = {} if isinstance(v.noise, Zero) else {noise_name(v.name): v.noise}
     causes = [*v.parents, *(actions[i] for i in v.actions), *noise]
-    rest = () if noise else (0.0,)
-    traced = trace(lambda values: v.mechanism(*[values[cause] for cause in causes], *rest), causes)
+    last_argument = () if noise else (0.0,)
+    traced = trace(lambda values: v.mechanism(*[values[cause] for cause in causes], *last_argument), causes)
     return Equation(v.name, traced, noise, v.observed)
 
 

@@ -159,10 +159,10 @@ class _Printer(LatexPrinter):
         return " ".join(self._terms(expr))
 
     def _print_Mul(self, expr: sympy.Expr) -> str:  # noqa: N802
-        coefficient, rest = expr.as_coeff_Mul()
+        coefficient, factor = expr.as_coeff_Mul()
         if coefficient < 0:
             return " ".join(self._terms(expr))
-        top, bottom = sympy.fraction(rest, exact=True)
+        top, bottom = sympy.fraction(factor, exact=True)
         if _is_decimal(coefficient):
             parts = [coefficient, top]
         else:

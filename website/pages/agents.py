@@ -73,17 +73,17 @@ def _parameters(agent: DocumentedAgent) -> str:
 
 
 def _results(agent: DocumentedAgent, known: list[Result], links: Links) -> list[str]:
-    drawn = []
+    curves_part = []
     if f"agents/pictures/{agent.name}.svg" in links.pages:
-        drawn = [note("agent_curves"), image(f"pictures/{agent.name}", f"Regret of {agent.name}")]
+        curves_part = [note("agent_curves"), image(f"pictures/{agent.name}", f"Regret of {agent.name}")]
     if not known:
-        return [*drawn, "Not measured yet, or it plays none of the environments of `make agent-results`."]
+        return [*curves_part, "Not measured yet, or it plays none of the environments of `make agent-results`."]
     rows = []
     for result in known:
         env = links.to(f"environments/{result.id.removeprefix('CBO/')}.md", f"`{result.short}`")
         rows.append([env, f"{result.score:.3f}", f"{result.average_score:.3f}", milliseconds(result.seconds)])
     header = ["environment", "score", "score of play", "ms"]
-    return [_cost(known), *drawn, table(header, rows, left=ALL), note("agents"), provenance()]
+    return [_cost(known), *curves_part, table(header, rows, left=ALL), note("agents"), provenance()]
 
 
 def _cost(known: list[Result]) -> str:

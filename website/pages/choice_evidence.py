@@ -28,7 +28,7 @@ from cbo_gym.evaluation.report.markdown import with_part
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import is_for_publication
-from cbo_gym.evaluation.store.published import own_store
+from cbo_gym.evaluation.store.published import package_store
 from website.common.markdown import ALL, table
 from website.common.paths import DOCS
 
@@ -47,7 +47,7 @@ def published_runs(*, judging: bool = False) -> pl.DataFrame:
     Runs of the README's table are in neither, because they were timed on a busy machine. Most runs by which rules may
     be chosen are in the store's history, which keeps replaced runs.
     """
-    files = own_store().glob("*.parquet") if judging else own_store().rglob("*.parquet")
+    files = package_store().glob("*.parquet") if judging else package_store().rglob("*.parquet")
     parts = [path for path in sorted(files) if path.stem != SHOWCASE]
     runs = (run for path in parts for run in load_published(path))
     return table_of(run for run in runs if judges(run) == judging)
@@ -160,8 +160,8 @@ def main() -> None:
         print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(scores)}")
         print(f"\n## The closest of each mode\n\n{closest}")
     if arguments.write:
-        for name, part in {"rules": rules(), "judged": closest}.items():
-            write_text(PAGE, with_part(PAGE, name, part + "\n"))
+        for name, content in {"rules": rules(), "judged": closest}.items():
+            write_text(PAGE, with_part(PAGE, name, content + "\n"))
 
 
 if __name__ == "__main__":

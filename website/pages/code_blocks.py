@@ -126,13 +126,13 @@ def _figures() -> list[bytes]:
     """Close the open figures of matplotlib, and return them as SVG."""
     from matplotlib import pyplot
 
-    drawn = []
+    svgs = []
     for number in pyplot.get_fignums():
         file = io.BytesIO()
         pyplot.figure(number).savefig(file, format="svg", bbox_inches="tight")
-        drawn.append(file.getvalue())
+        svgs.append(file.getvalue())
     pyplot.close("all")
-    return drawn
+    return svgs
 
 
 def with_output(markdown: str, name: str) -> tuple[str, dict[str, bytes]]:

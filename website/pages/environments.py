@@ -212,10 +212,10 @@ def _facts(env: Environment) -> str:
 def _figure(env: Environment, picture: str, caption: str) -> str:
     width = size_of(getattr(env.pictures, picture))[0]
     images = _images(env, picture, caption)
-    least = min(width, max(round(0.62 * width), 300))
+    min_height = min(width, max(round(0.62 * width), 300))
     return (
         f'<figure class="wide"><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}" '
-        f'style="--least: {least}px">{images}</div><figcaption>{escape(caption)}</figcaption></figure>'
+        f'style="--least: {min_height}px">{images}</div><figcaption>{escape(caption)}</figcaption></figure>'
     )
 
 
@@ -232,8 +232,8 @@ def _graph(env: Environment) -> Iterator[str]:
     yield " ".join(sentences)
 
 
-def _count_of(count: int, what: str) -> str:
-    return f"{count or 'no'} {what}{'s' * (count != 1)}"
+def _count_of(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'s' * (count != 1)}"
 
 
 def _equations(env: Environment) -> Iterator[str]:
@@ -266,19 +266,19 @@ def _actions(env: Environment) -> Iterator[str]:
     yield f"Here `{dynamics.action_space}`."
     if len(dynamics.domains):
         yield _coordinates(env)
-    what, offered = dynamics.codec.options
-    if offered:
-        labels = [f"{i}: `{name}`" for i, name in enumerate(offered[:MAX_LISTED])]
-        more = f", and {len(offered) - MAX_LISTED} more" if len(offered) > MAX_LISTED else ""
-        yield f"The {len(offered)} {what}: {', '.join(labels)}{more}."
+    noun, options = dynamics.codec.options
+    if options:
+        labels = [f"{i}: `{name}`" for i, name in enumerate(options[:MAX_LISTED])]
+        more = f", and {len(options) - MAX_LISTED} more" if len(options) > MAX_LISTED else ""
+        yield f"The {len(options)} {noun}: {', '.join(labels)}{more}."
 
 
 def _coordinates(env: Environment) -> str:
     dynamics = env.dynamics
-    taken, chosen = dynamics.scm.action_nodes, bool(dynamics.codec.choices)
+    action_nodes, chosen = dynamics.scm.action_nodes, bool(dynamics.codec.choices)
     rows = []
     for i, (label, ends) in enumerate(dynamics.coordinate_labels):
-        acts_on = [label] if chosen else [node for node, own in taken.items() if i in own]
+        acts_on = [label] if chosen else [node for node, own in action_nodes.items() if i in own]
         coordinate = dynamics.codec.coordinate.format(i)
         rows.append([f"`{coordinate}`", f"`{label}`", ends, ", ".join(f"`{node}`" for node in acts_on)])
     return table_of(["coordinate", "name", "native range", "acts on"], rows, left=ALL)

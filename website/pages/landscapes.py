@@ -311,9 +311,9 @@ def _style(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_curves(axes: Axes, panel: Panel, levels: dict[str, float]) -> None:
-    many = len(panel.curves) > 1
+    has_legend = len(panel.curves) > 1
     for curve, colour in zip(panel.curves, CURVES, strict=False):
-        axes.plot(curve.x, curve.y, color=colour, linewidth=1.6, label=curve.name if many else None)
+        axes.plot(curve.x, curve.y, color=colour, linewidth=1.6, label=curve.name if has_legend else None)
     for name, style in (("random action", (0, (4, 3))), ("nothing set", (0, (1, 2)))):
         if name in levels:
             axes.axhline(levels[name], color=FAINT, linewidth=1.1, linestyle=style, label=name)

@@ -96,10 +96,10 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], links: Links, with_envs: bo
     return table(header, body)
 
 
-def _chart(suite: Suite, mode: str, whole: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
+def _chart(suite: Suite, mode: str, rows: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
     """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
-    dots = {row["agent"]: (row["iqm"], row["iqm_low"], row["iqm_high"]) for row in whole}
-    svg, path = dots_svg(f"{suite.name}, {mode} mode: {_environments(whole)}", dots), f"scores-{suite.name}-{mode}"
+    dots = {row["agent"]: (row["iqm"], row["iqm_low"], row["iqm_high"]) for row in rows}
+    svg, path = dots_svg(f"{suite.name}, {mode} mode: {_environments(rows)}", dots), f"scores-{suite.name}-{mode}"
     return _add_picture(f"papers/pictures/{path}", svg, f"Scores of {suite.name} in {mode} mode", pictures)
 
 
@@ -117,7 +117,7 @@ def _environments(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[str, str]) -> list[str]:
     """Return the part of the page on a suite with these runs; its pictures are added to the others."""
-    asked = (
+    parts_of_suite = (
         f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
         f"{suite.metric}. {seeds_note(suite)}"
     )
@@ -128,13 +128,13 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
     parts, soon, folds = [], [], dict[str, list[str]]()
     modes = [group for group in board.groups if group != ALL_MODES]
     for mode in modes:
-        whole, partial = scores_of(board, mode)
-        of = _environments(whole or partial)
+        complete, partial = scores_of(board, mode)
+        of = _environments(complete or partial)
         if len(modes) > 1:
             parts.append(f"### {suite.name}, {mode} mode")
-        chart = _chart(suite, mode, whole, pictures) if len(whole) > 1 else ""
-        if whole:
-            content = f"{chart}\n\n{_scores_table(whole, links, with_envs=False)}"
+        chart = _chart(suite, mode, complete, pictures) if len(complete) > 1 else ""
+        if complete:
+            content = f"{chart}\n\n{_scores_table(complete, links, with_envs=False)}"
             parts.append(f'<div class="board" markdown>\n\n{content}\n\n</div>')
         else:
             parts.append(f"No agent has played {MIN_SEEDS} seeds on all {of}, so none are ranked.")
@@ -151,7 +151,7 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
     losses = {links.env(env): lost for env, lost in graph_loss_tables(board).items()}
     folds["Lost without the true graph"] = _tables(note("lost"), losses, links, left=2)
     folds["Not run"] = [not_run(suite, runs, links)]
-    folds["Where the numbers come from"] = [f"{asked} From {escape(provenance(board))}"]
+    folds["Where the numbers come from"] = [f"{parts_of_suite} From {escape(provenance(board))}"]
     lines = [fold(summary, "\n\n".join(paragraphs)) for summary, paragraphs in folds.items() if any(paragraphs)]
     return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
 
@@ -185,9 +185,9 @@ def not_run(suite: Suite, runs: Sequence[Run], links: Links) -> str:
         lines.append(f"* agents that play a mode of it: {', '.join(links.agent(name) for name in none)};")
     lines += [f"* {pairs};" for pairs in pairs_in_words(lacking)]
     if fewer:
-        least = min(len(counts[label, name]) for name, label in fewer)
+        fewest = min(len(counts[label, name]) for name, label in fewer)
         lines.append(
-            f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {least};"
+            f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {fewest};"
         )
     if rounds:
         names = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)

@@ -38,8 +38,8 @@ def pictures_of(entry: EnvEntry, dynamics: Dynamics) -> Pictures:
     if kept.is_file():
         return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
     landscape = landscapes.landscape_of(dynamics, entry.optimum)
-    drawn, caption = (svg_of(landscapes.draw(landscape)), landscape.caption) if landscape else ("", "")
-    pictures = Pictures(svg_of(graph_of(dynamics).figure), drawn, caption)
+    svg, caption = (svg_of(landscapes.draw(landscape)), landscape.caption) if landscape else ("", "")
+    pictures = Pictures(svg_of(graph_of(dynamics).figure), svg, caption)
     KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(pictures._asdict()), encoding="utf-8")
     return pictures

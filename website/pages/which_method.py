@@ -254,5 +254,5 @@ def parts() -> dict[str, str]:
 
 def write() -> None:
     """Write the parts into the page."""
-    for name, part in parts().items():
-        write_text(PAGE, with_part(PAGE, name, part))
+    for name, content in parts().items():
+        write_text(PAGE, with_part(PAGE, name, content))

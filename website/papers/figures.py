@@ -37,7 +37,7 @@ class Printed(NamedTuple):
 
 @publication_style
 def curves_svg(
-    played: Mapping[tuple[str, str], Sequence[Run]],
+    runs: Mapping[tuple[str, str], Sequence[Run]],
     quantity: str,
     title: str,
     names: Mapping[str, str],
@@ -46,20 +46,20 @@ def curves_svg(
     """Return the picture of an exhibit.
 
     Args:
-        played: method and environment -> finished runs with the same number of rounds; some may be empty.
+        runs: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
         title: title of all vertical axes.
         names: environment -> title of its panel; its label if it has no title.
         printed: method and environment -> the paper's own numbers, which are drawn over our curves as hollow marks.
     """
-    envs = list(dict.fromkeys(env for (_, env), runs in played.items() if runs))
-    agents = list(dict.fromkeys(agent for (agent, _), runs in played.items() if runs))
+    envs = list(dict.fromkeys(env for (_, env), runs in runs.items() if runs))
+    agents = list(dict.fromkeys(agent for (agent, _), runs in runs.items() if runs))
     titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
     styles = line_styles(agents)
     axes = _panels(len(envs), 2.1 + LINE * max(title.count("\n") for title in titles.values()), title)
     for axis, env in zip(axes.flat, envs, strict=False):
         for agent in agents:
-            if runs := played.get((agent, env)):
+            if runs := runs.get((agent, env)):
                 mean_curve(axis, thin_curves(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
         for agent in agents:
             if marks := printed.get((agent, env)):
@@ -104,14 +104,14 @@ def panel_title(label: str) -> str:
 
 
 @publication_style
-def chosen_svg(played: Mapping[str, Sequence[Run]]) -> str:
+def chosen_svg(runs_by_agent: Mapping[str, Sequence[Run]]) -> str:
     """Draw the share of rounds so far in which each target set or scope was chosen, in a panel for each method.
 
     Args:
-        played: method -> finished runs on one environment, at least one, with the same choices and number of rounds.
+        runs_by_agent: method -> finished runs on one environment, at least one, with the same choices and horizon.
     """
-    axes = _panels(len(played), 2.1, "Share of the rounds so far")
-    for axis, (agent, runs) in zip(axes.flat, played.items(), strict=False):
+    axes = _panels(len(runs_by_agent), 2.1, "Share of the rounds so far")
+    for axis, (agent, runs) in zip(axes.flat, runs_by_agent.items(), strict=False):
         shares = np.stack([shares_chosen(run) for run in runs])
         for index, choice in enumerate(runs[0].choices):
             mean_curve(axis, thin_curves(shares[:, index]), choice, line_style(index))

@@ -37,14 +37,14 @@ NUMBER_SCHEMA = {
 CHOSEN = "-chosen"  # ends the name of a picture's file
 
 
-def paper_pages(paper: Paper, parts: RunsByFile, links: Links, drawn: Collection[str] = ()) -> dict[str, str]:
+def paper_pages(paper: Paper, parts: RunsByFile, links: Links, picture_pages: Collection[str] = ()) -> dict[str, str]:
     """Return a paper's page, its pictures and its numbers, by their addresses in the site.
 
     Args:
         paper: the paper.
         parts: the published runs, by the names of their files.
         links: links from the page.
-        drawn: addresses of the leaderboard's pictures.
+        picture_pages: addresses of the leaderboard's pictures.
     """
     suite, runs, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
     claims = judge_claims(paper, runs)
@@ -57,7 +57,7 @@ def paper_pages(paper: Paper, parts: RunsByFile, links: Links, drawn: Collection
     ]
     for exhibit in paper.exhibits:
         content += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, runs, paper, links, files)]
-    content += [*_how_soon(suite, drawn), "## Departures", *_departures(paper, links)]
+    content += [*_how_soon(suite, picture_pages), "## Departures", *_departures(paper, links)]
     content += ["## How it was played", *_how(paper, suite, runs)]
     return {paper.page: "\n\n".join([*content, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **files}
 
@@ -70,14 +70,14 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
     if exhibit.quantity is None:
         return parts
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
-    played = _runs_by_cell(exhibit, runs)
+    runs_of_cell = _runs_by_cell(exhibit, runs)
     header = ["method", *(_column(env, after, exhibit, links) for env, after in columns)]
     rows, numbers = [], []
     for agent in exhibit.agents:
         theirs = exhibit.published_numbers.get(agent, [""] * len(columns))
         if agent in exhibit.published_numbers:
             rows.append([f"{escape(agent)}, published", *theirs])
-        values = [_values(played[agent, env], exhibit.quantity, after) for env, after in columns]
+        values = [_values(runs_of_cell[agent, env], exhibit.quantity, after) for env, after in columns]
         rows.append([links.agent(agent) + (", ours" if exhibit.published_numbers else ""), *map(_cell, values)])
         for (env, after), ours, printed in zip(columns, values, theirs, strict=True):
             mean, half = (float(ours.mean()), float(half_width(ours))) if len(ours) else (None, None)
@@ -86,7 +86,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     clock = f" {note('clock')}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
-    missing = [pair for pair, cell in played.items() if not cell and pair not in skipped]
+    missing = [pair for pair, cell in runs_of_cell.items() if not cell and pair not in skipped]
     name = f"{paper.suite}-{paper.exhibits.index(exhibit)}"
     files[f"papers/{name}.csv"] = csv_of(pl.DataFrame(numbers, NUMBER_SCHEMA, orient="row").fill_nan(None))
     numbers = f"{table(header, rows)}\n\n[These numbers as CSV]({name}.csv)"
@@ -96,7 +96,7 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
         files |= light_and_dark(f"papers/{path}", svg)
         about = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
         parts += [*about, image(path, f"{exhibit.name}: ours")]
-    if len(missing) == len(played):
+    if len(missing) == len(runs_of_cell):
         return [*parts[: None if exhibit.published_numbers else -2], "**Not run**: the store has no run of it."]
     if missing:
         parts.append(f"**Not run**: {'; '.join(pairs_in_words(missing))}.")
@@ -105,27 +105,27 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
 
 def _runs_by_cell(exhibit: Exhibit, runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
     """Return method and environment -> the finished runs with the most rounds."""
-    played = {}
+    runs_of_cell = {}
     for agent in exhibit.agents:
         for env in exhibit.environments:
             finished = (run for run in runs if run.agent == agent and run.status == "finished")
             on_env = [run for run in finished if run.env == env or ("*" in env and matches(run.env, [env]))]
             longest = max((run.horizon for run in on_env), default=0)
-            played[agent, env] = [run for run in on_env if run.horizon == longest]
-    return played
+            runs_of_cell[agent, env] = [run for run in on_env if run.horizon == longest]
+    return runs_of_cell
 
 
 def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     """Return ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
-    played, quantity, svgs = _runs_by_cell(exhibit, runs), exhibit.quantity, {}
-    first = [cell[0] for cell in played.values() if cell]
+    runs_of_cell, quantity, svgs = _runs_by_cell(exhibit, runs), exhibit.quantity, {}
+    first = [cell[0] for cell in runs_of_cell.values() if cell]
     # A curve, not only a recommendation after the last round.
     if quantity and quantity not in NUMBERS and any(np.isfinite(curve_of(run, quantity)).sum() > 1 for run in first):
         title = QUANTITIES[quantity].replace("\\*", "*")
-        svgs[""] = curves_svg(played, quantity, title, exhibit.names, printed_numbers(exhibit))
+        svgs[""] = curves_svg(runs_of_cell, quantity, title, exhibit.names, printed_numbers(exhibit))
     choosing = {run.agent for run in first if exhibit.with_choices and len(np.unique(run.table["choice"])) > 1}
     if choosing:
-        svgs[CHOSEN] = chosen_svg({agent: cell for (agent, _), cell in played.items() if agent in choosing})
+        svgs[CHOSEN] = chosen_svg({agent: cell for (agent, _), cell in runs_of_cell.items() if agent in choosing})
     return svgs
 
 
@@ -140,11 +140,11 @@ def printed_numbers(exhibit: Exhibit) -> dict[tuple[str, str], list[Printed]]:
     return numbers
 
 
-def _how_soon(suite: Suite, drawn: Collection[str]) -> list[str]:
+def _how_soon(suite: Suite, picture_pages: Collection[str]) -> list[str]:
     """Return runtime-to-target curves over all environments of the paper, as the leaderboard has them."""
     pictures = []
     for mode in Mode:
-        if f"{(path := targets_path(suite, mode))}.svg" in drawn:
+        if f"{(path := targets_path(suite, mode))}.svg" in picture_pages:
             pictures += [f"{mode.capitalize()} mode:", image(path.removeprefix("papers/"), f"How soon, {mode} mode")]
     return ["## How soon", note("targets"), *pictures] if pictures else []
 
@@ -212,7 +212,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for run in finished:
         seeds[run.agent, run.env, run.horizon].add(run.seed)
-    few = sum(len(numbers) < MIN_SEEDS for numbers in seeds.values())
+    unfinished = sum(len(numbers) < MIN_SEEDS for numbers in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
     source = f"{_provenance(finished)} The agents' own time: {hours:.2g} hours, by the clock."
@@ -223,6 +223,8 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     parts += [codes, fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
     if shorter:
         parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
-    if few:
-        parts.append(f"{few} of {len(seeds)} pairs of an agent and an environment have fewer than {MIN_SEEDS} seeds.")
+    if unfinished:
+        parts.append(
+            f"{unfinished} of {len(seeds)} pairs of an agent and an environment have fewer than {MIN_SEEDS} seeds."
+        )
     return parts

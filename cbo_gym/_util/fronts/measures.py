@@ -30,11 +30,11 @@ def _non_dominated_in_order(ordered: Array) -> Array:
         return np.append(True, ordered[1:, -1] > best[:-1])[:count]
     if m == 3:
         return _staircase(ordered[:, 1:] - ordered[:, 1:].min(axis=0) + 1.0)[0]
-    kept, left = np.zeros(count, dtype=bool), np.arange(count)
-    while len(left):
-        first, left = left[0], left[1:]
+    kept, remaining = np.zeros(count, dtype=bool), np.arange(count)
+    while len(remaining):
+        first, remaining = remaining[0], remaining[1:]
         kept[first] = True
-        left = left[(ordered[left] > ordered[first]).any(axis=1)]
+        remaining = remaining[(ordered[remaining] > ordered[first]).any(axis=1)]
     return kept
 
 
@@ -130,9 +130,9 @@ def spread_out(vectors: Array, count: int) -> Array:
     if len(vectors) <= count:
         return np.arange(len(vectors))
     scaled = (vectors - vectors.min(axis=0)) / np.maximum(np.ptp(vectors, axis=0), np.finfo(float).tiny)
-    taken = list(dict.fromkeys(scaled.argmax(axis=0).tolist()))
-    nearest = np.min([np.square(scaled - scaled[index]).sum(axis=1) for index in taken], axis=0)
-    while len(taken) < count:
-        taken.append(int(nearest.argmax()))
-        nearest = np.minimum(nearest, np.square(scaled - scaled[taken[-1]]).sum(axis=1))
-    return np.sort(taken)
+    chosen = list(dict.fromkeys(scaled.argmax(axis=0).tolist()))
+    nearest = np.min([np.square(scaled - scaled[index]).sum(axis=1) for index in chosen], axis=0)
+    while len(chosen) < count:
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, np.square(scaled - scaled[chosen[-1]]).sum(axis=1))
+    return np.sort(chosen)

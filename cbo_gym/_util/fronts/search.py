@@ -137,8 +137,8 @@ def _children(parents: ParetoSet, boxes: Array, count: int, rng: np.random.Gener
     between = rng.uniform(-BEYOND, 1.0 + BEYOND, (quarter, 1))
     between = np.where(rng.random(between.shape) < 0.5, between, rng.random(mates.shape) < 0.5)
     points[half : half + quarter] += between * (mates - points[half : half + quarter])
-    rest = points[half + quarter :]
-    share = rng.integers(1, MAX_REDRAWN + 1, (len(rest), 1)) / max(width, 1)
-    points[half + quarter :] = np.where(rng.random(rest.shape) < share, rng.random(rest.shape), rest)
+    moved = points[half + quarter :]
+    share = rng.integers(1, MAX_REDRAWN + 1, (len(moved), 1)) / max(width, 1)
+    points[half + quarter :] = np.where(rng.random(moved.shape) < share, rng.random(moved.shape), moved)
     box = np.where(rng.random(count) < SWITCHED, rng.choice(boxes, size=count), box)
     return box, points.clip(0.0, 1.0)

@@ -131,9 +131,9 @@ class Paper(StrictModel):
     @property
     def recommend(self) -> Recommend:
         """How often agents recommend in its runs: each round, if earlier recommendations are shown or claimed."""
-        shown = any(exhibit.rounds for exhibit in self.exhibits if exhibit.quantity in RECOMMENDED)
+        shows_recommendations = any(exhibit.rounds for exhibit in self.exhibits if exhibit.quantity in RECOMMENDED)
         claimed = any(claim.after for exhibit in self.exhibits for claim in exhibit.claims if claim.by in RECOMMENDED)
-        return "every" if shown or claimed else "powers"
+        return "every" if shows_recommendations or claimed else "powers"
 
 
 @cache

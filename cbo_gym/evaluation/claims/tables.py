@@ -25,7 +25,7 @@ from cbo_gym.evaluation.metrics.aggregate import MIN_SEEDS
 from cbo_gym.evaluation.report.tables import MISSING
 from cbo_gym.evaluation.runs.counted import newest
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.published import load_published, own_store
+from cbo_gym.evaluation.store.published import load_published, package_store
 from cbo_gym.evaluation.suites import Suite, load
 
 # Name of a file of published results -> its runs.
@@ -70,7 +70,7 @@ def published_parts(store: Path | None = None) -> RunsByFile:
     Raises:
         ArgumentError: if there is no such folder, or it has no published results.
     """
-    store = store or own_store()
+    store = store or package_store()
     files = [path for path in sorted(store.glob("*.parquet")) if path.stem != SHOWCASE]
     if not files:
         raise ArgumentError(f"{store} is not a folder with published results; give the one that cbo-gym publish wrote")

@@ -115,10 +115,10 @@ def compare(
     first, second = (_label(name, labels) for name in (agent, other))
     if first == second:
         raise ArgumentError(f"give two different agents; given {first} twice")
-    played = [run for run in counted if run.status != "skipped" and run.agent in (first, second)]
-    finished = [run for run in played if run.status == "finished"]
+    runs = [run for run in counted if run.status != "skipped" and run.agent in (first, second)]
+    finished = [run for run in runs if run.status == "finished"]
     cells: defaultdict[tuple[str, int, int], dict[str, Run]] = defaultdict(dict)
-    for run in played:
+    for run in runs:
         cells[run.env, run.horizon, run.seed][run.agent] = run
     finishes = {(run.agent, run.env, run.horizon) for run in finished}
     pairs = [

@@ -72,11 +72,11 @@ def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
         ArgumentError: as :func:`equal_weights`.
     """
     runs = (equal_weights(scores) > 0).sum(axis=1)
-    drawn = np.maximum(1, runs - 1)
-    counts = np.zeros((len(scores), draws, scores.shape[1]), dtype=np.min_scalar_type(int(drawn.max())))
+    draws_per_env = np.maximum(1, runs - 1)
+    counts = np.zeros((len(scores), draws, scores.shape[1]), dtype=np.min_scalar_type(int(draws_per_env.max())))
     for row, present in enumerate(~np.isnan(scores)):
-        counts[row][:, present] = rng.multinomial(drawn[row], np.full(runs[row], 1 / runs[row]), size=draws)
-    return Resamples(counts, drawn)
+        counts[row][:, present] = rng.multinomial(draws_per_env[row], np.full(runs[row], 1 / runs[row]), size=draws)
+    return Resamples(counts, draws_per_env)
 
 
 def mean(scores: Array, weights: Array) -> Array:
@@ -139,10 +139,10 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
     if len(scores) != len(others):
         raise ArgumentError(f"both need the same environments; given {len(scores)} and {len(others)}")
     wins = _wins(scores, others)
-    left = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
+    weights_by_env = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
     right = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)
     # Every environment's weights sum to 1 / envs in both factors.
-    total = np.einsum("ebj,ebj->b", left @ wins, right) * len(scores)
+    total = np.einsum("ebj,ebj->b", weights_by_env @ wins, right) * len(scores)
     return total.reshape(weights.shape[:-2])
 
 

@@ -151,11 +151,11 @@ def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
     return " ".join(map(_hash_of, _parts_of(source, stamps, set())))
 
 
-def _parts_of(source: Any, modules: Container[str], seen: set[int]) -> Iterator[object]:
+def _parts_of(source: Any, modules: Container[str], visited: set[int]) -> Iterator[object]:
     """Yield names and values of a class with its methods, of an instance, or of a function with its variables."""
-    if id(source) in seen:
+    if id(source) in visited:
         return
-    seen.add(id(source))
+    visited.add(id(source))
     values: dict[Any, Any] = {}
     if isinstance(source, partial):
         values = {"func": source.func, **dict(enumerate(source.args)), **source.keywords}
@@ -168,18 +168,18 @@ def _parts_of(source: Any, modules: Container[str], seen: set[int]) -> Iterator[
             values |= {name: value for name, value in variables.globals.items() if isinstance(value, int | float | str)}
             values |= variables.nonlocals
     else:
-        kind = source if isinstance(source, type) else type(source)
-        yield kind.__module__, kind.__qualname__
-        for base in (base for base in kind.__mro__ if base.__module__.partition(".")[0] in modules):
+        cls = source if isinstance(source, type) else type(source)
+        yield cls.__module__, cls.__qualname__
+        for base in (base for base in cls.__mro__ if base.__module__.partition(".")[0] in modules):
             for name, value in vars(base).items():
                 value = inspect.unwrap(getattr(value, "__func__", value))
                 if isinstance(value, FunctionType) or not name.startswith(("__", "_abc_")):
                     values[f"{base.__qualname__}.{name}"] = value
-        values |= {} if kind is source else vars(source)
+        values |= {} if cls is source else vars(source)
     for name, value in values.items():
         yield name
         if isinstance(value, type | FunctionType | partial):
-            yield from _parts_of(value, modules, seen)
+            yield from _parts_of(value, modules, visited)
         else:
             # The order of a frozen set differs between processes.
             yield set(value) if isinstance(value, frozenset) else value

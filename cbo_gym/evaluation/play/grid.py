@@ -23,7 +23,7 @@ from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.play.seeds import draw_instance
 from cbo_gym.evaluation.runs.recorded import Recorded
 from cbo_gym.evaluation.runs.results import Recommend, recommendation_rounds, run_name
-from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_our_own, modules_of, sources
+from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_package_problem, modules_of, sources
 from cbo_gym.evaluation.suites import Suite
 
 
@@ -128,7 +128,7 @@ def plan(
 def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, batch: int = 1, folder: Path = Path()) -> Job:
     """Return the job of an agent in a cell."""
     code = sources(player.modules, cell.problem, cell.env) | dict(player.sent.stamps if player.sent else ())
-    leaves_no_trace = is_our_own(cell.problem) and (player.isolated or all(map(is_of_package, code)))
+    leaves_no_trace = is_package_problem(cell.problem) and (player.isolated or all(map(is_of_package, code)))
     cell = cell._replace(problem=None)
     return Job(agent, player, cell, recommend, batch, tuple(code.items()), leaves_no_trace, folder)
 
@@ -190,8 +190,8 @@ def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blin
             first = cell_of(env, 0, horizon)
             yield [first._replace(seed=seed) for seed in seeds]
         else:
-            drawn = [(seed, *draw_instance(blind, env, seed)) for seed in seeds]
-            yield [cell_of(instance, seed, horizon, secret) for seed, instance, secret in drawn]
+            instances = [(seed, *draw_instance(blind, env, seed)) for seed in seeds]
+            yield [cell_of(instance, seed, horizon, secret) for seed, instance, secret in instances]
 
 
 def _environments(envs: Any, horizon: int | None) -> list[Spec]:

@@ -233,7 +233,7 @@ def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle)
         columns |= {"feasible": scores.violations.sum(axis=-1) == 0.0, "violation": scores.violations.sum(axis=-1)}
         of_recommendations["recommended_feasible"] = scores.recommended_violations.sum(axis=-1) == 0.0
         of_recommendations["recommended_violation"] = scores.recommended_violations.sum(axis=-1)
-    columns |= scores.more
-    for name, values in (of_recommendations | dict(scores.more_next)).items():
+    columns |= scores.extra_columns
+    for name, values in (of_recommendations | dict(scores.extra_next)).items():
         columns[name] = [v if t in rounds else None for t, v in enumerate(list(values), start=1)]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

@@ -44,8 +44,8 @@ def seeds_of(seed: int, secret: str) -> Seeds:
 
 def draw(secret: str, stream: int, seed: int = 0) -> int:
     """Return a random number of 128 bits that follows from a secret."""
-    words = np.random.SeedSequence(int(secret, 16), spawn_key=(stream, seed)).generate_state(4)
-    return int.from_bytes(words.tobytes(), "little")
+    numbers = np.random.SeedSequence(int(secret, 16), spawn_key=(stream, seed)).generate_state(4)
+    return int.from_bytes(numbers.tobytes(), "little")
 
 
 def draw_instance(words: str, env: Spec, seed: int) -> tuple[Spec, str]:

@@ -271,11 +271,11 @@ def _on_this_machine(
                 pool.submit(play, job).add_done_callback(ended.put)
         for job in local_jobs:
             yield job, run_job(job, [Sampled(call_back, times)] if times else [])
-        left = len(jobs) - len(local_jobs)
-        while left:
+        remaining = len(jobs) - len(local_jobs)
+        while remaining:
             with suppress(Empty):
                 yield ended.get(timeout=WAIT_SECONDS).result()
-                left -= 1
+                remaining -= 1
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:

@@ -89,7 +89,7 @@ def report_of(board: Leaderboard) -> Report:
     ]
     coverage, papers = tables.coverage_table(board), tables.paper_tables(board, rankings, of_envs)
     styles = dict(sorted(line_styles(board.table["agent"]).items(), key=lambda item: item[0].lower()))
-    played = by_env(board.runs)
+    runs = by_env(board.runs)
     groups = []
     for group, file in file_names(board.groups).items():
         note = ranked if isinstance(ranked := rankings[group], str) else f"{ranked.test_in_short}."
@@ -100,7 +100,7 @@ def report_of(board: Leaderboard) -> Report:
         styles,
         groups,
         [
-            Section(env, file, "", of_envs[env], env_figures(env, file, played[env], styles) if env in played else {})
+            Section(env, file, "", of_envs[env], env_figures(env, file, runs[env], styles) if env in runs else {})
             for env, file in envs.items()
         ],
         [section for section in special if section.tables],

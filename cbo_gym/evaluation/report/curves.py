@@ -290,8 +290,8 @@ def choice_frequencies(runs: Sequence[Run], named: Sequence[str]) -> dict[str, n
     curves = np.stack([running_frequencies(run.curve("choice"), len(names)) for run in runs])
     chosen = {name: index for index, name in enumerate(names) if curves[:, -1, index].any()}
     frequencies = {name: curves[..., chosen[name]] for name in named if name in chosen}
-    if rest := [index for name, index in chosen.items() if name not in frequencies]:
-        frequencies[OTHERS] = curves[..., rest].sum(axis=-1)
+    if others := [index for name, index in chosen.items() if name not in frequencies]:
+        frequencies[OTHERS] = curves[..., others].sum(axis=-1)
     return frequencies
 
 

@@ -274,10 +274,10 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     size = max(1.4, 0.34 * len(agents))
     figure, ((axis,),) = _panels(1, 1, size + 0.75 * margin + 0.4, width=max(4.0, size + margin))
     axis.imshow(matrix, cmap="PuOr", vmin=0, vmax=1)
-    for (top, left), value in np.ndenumerate(matrix):
+    for (top, column), value in np.ndenumerate(matrix):
         if not np.isnan(value):
             colour = "white" if abs(value - 0.5) > 0.35 else "black"
-            axis.text(left, top, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=7, color=colour)
+            axis.text(column, top, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=7, color=colour)
     axis.set_xticks(range(len(agents)), names, rotation=45, ha="right", rotation_mode="anchor")
     axis.set_yticks(range(len(agents)), names)
     axis.grid(False)

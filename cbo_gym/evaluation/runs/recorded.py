@@ -61,9 +61,9 @@ def with_actions(run: Run) -> Run:
     """
     if run.status != "finished":
         return run
-    played = recorded_actions(run)
-    recommended = [numbers for numbers in played.recommended if numbers is not None]
-    actions = pack_rows([numbers for numbers, _ in played.actions])
+    recording = recorded_actions(run)
+    recommended = [numbers for numbers in recording.recommended if numbers is not None]
+    actions = pack_rows([numbers for numbers, _ in recording.actions])
     return replace(run, actions=actions, recommendations=pack_rows(recommended))
 
 

@@ -305,8 +305,8 @@ def stack_curves(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndar
 def last_line(error: str) -> str:
     """Return the last line of a run's error, shortened and printable."""
     lines = error.strip().splitlines() or ["no reason was given"]
-    shown = "".join(character if character.isprintable() else " " for character in lines[-1])
-    return shown if len(shown) <= MAX_REASON_LENGTH else f"{shown[:MAX_REASON_LENGTH]}..."
+    printable_line = "".join(character if character.isprintable() else " " for character in lines[-1])
+    return printable_line if len(printable_line) <= MAX_REASON_LENGTH else f"{printable_line[:MAX_REASON_LENGTH]}..."
 
 
 def run_name(
@@ -469,13 +469,13 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     values.pop("restamps", None)
     run = Run(**values, table=table)
     # Values of the right type may break the code that reads them.
-    for what, size, limit in (
+    for noun, size, limit in (
         ("rounds", run.horizon, MAX_ROUNDS),
         ("characters of its agent", len(run.agent), MAX_LABEL_LENGTH),
         ("characters of its environment", len(run.env), MAX_LABEL_LENGTH),
     ):
         if size > limit:
-            raise ArgumentError(f"it has {size} {what}; at most {limit} are read")
+            raise ArgumentError(f"it has {size} {noun}; at most {limit} are read")
     if run.seed > MAX_SEED:
         raise ArgumentError(f"its seed is {run.seed}; at most {MAX_SEED} is read")
     if run.status == "finished" and not np.isfinite([run.optimum, run.random_value]).all():

@@ -103,7 +103,7 @@ def is_of_package(name: str) -> bool:
     return name in zoo() or find_entry(name) is not None
 
 
-def is_our_own(problem: object) -> bool:
+def is_package_problem(problem: object) -> bool:
     """Return whether the problem of an environment is one of this package."""
     return isinstance(problem, str) and problem.partition(":")[0].partition(".")[0] == PACKAGE
 

@@ -139,12 +139,12 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
 
 def _require_complete(run: Run, curves: KeptCurves) -> None:
     """Check that a finished run has a value per round in each curve, a recommendation at the end, and times."""
-    what = f"the run of {run.agent} on {run.env}, seed {run.seed},"
+    subject = f"the run of {run.agent} on {run.env}, seed {run.seed},"
     is_missing = not set(REQUIRED_COLUMNS) <= curves.kept.keys()
     if is_missing or any(len(values) != run.horizon for values in curves.kept.values()):
-        raise ArgumentError(f"{what} must have {run.horizon} rounds in all of its curves")
+        raise ArgumentError(f"{subject} must have {run.horizon} rounds in all of its curves")
     if not all(map(math.isfinite, [curves.kept["simple_regret"][-1], *curves.seconds.values()])):
-        raise ArgumentError(f"{what} has no finite simple_regret after the last round, or took no finite time")
+        raise ArgumentError(f"{subject} has no finite simple_regret after the last round, or took no finite time")
     require_choices(curves.kept.get("choice"), len(run.choices))
 
 

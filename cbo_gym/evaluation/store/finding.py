@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.published import HISTORY, load_published, own_store
+from cbo_gym.evaluation.store.published import HISTORY, load_published, package_store
 
 ID = re.compile(r"[0-9a-f]{6,24}")
 
@@ -28,7 +28,7 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
         raise ArgumentError(
             f"an id has 24 digits and letters a to f, of which the first 6 may suffice; given {short_repr(run_id)}"
         )
-    past = (own_store() if store is None else Path(store)) / HISTORY
+    past = (package_store() if store is None else Path(store)) / HISTORY
     matches = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})
     if len(matches) != 1:
         which = f"the ids of {len(matches)} published runs begin with" if matches else "no published run has the id"

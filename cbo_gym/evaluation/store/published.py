@@ -200,7 +200,7 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
         ArgumentError: if there is no such folder or file, or one is damaged or not of published results.
         OperationError: without a folder, if the package was installed without its results.
     """
-    path = own_store() if store is None else resolve(store)
+    path = package_store() if store is None else resolve(store)
     if suite is not None:
         path = path / f"{suite}.parquet"
     if not path.exists():
@@ -229,7 +229,7 @@ def resolve(store: Path | str) -> Path:
     return named if named.exists() else path
 
 
-def own_store() -> Path:
+def package_store() -> Path:
     """Return ``results`` of the package: within it if installed, next to it in a checkout.
 
     Raises:

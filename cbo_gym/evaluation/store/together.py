@@ -67,14 +67,14 @@ def _warn(summary: _Summary, other_summary: _Summary, path: Path | str) -> None:
         for name, values in other_summary.code.items()
         if name in summary.code and values != summary.code[name]
     ]
-    for differences, what, advice in (
+    for differences, noun, advice in (
         (rounds, "have other numbers of rounds, and are listed apart", "play yours with the horizon that is there"),
         (code, "were played with other code", "play the older ones again"),
     ):
         if differences:
             more = f" and {len(differences) - FEW_NAMES} more" if len(differences) > FEW_NAMES else ""
             listed = ", ".join(differences[:FEW_NAMES])
-            warnings.warn(f"runs of {path} {what}: {listed}{more}; {advice}", stacklevel=4)
+            warnings.warn(f"runs of {path} {noun}: {listed}{more}; {advice}", stacklevel=4)
 
 
 def _join(values: Iterable[object]) -> str:

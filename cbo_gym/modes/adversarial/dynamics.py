@@ -78,7 +78,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
     def start(self) -> Memory:
         return self.strategy.start()
 
-    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
+    def in_round(self, intervention: Intervention, memory: Memory) -> Intervention:
         """Add the adversary's move, unless it is random and drawn when the round is played."""
         strategy = self.strategy
         move = strategy.move(memory, self._points(intervention) if strategy.sees_action else ())
@@ -100,8 +100,8 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         """Return the outcome of rounds, with the adversary's native coordinates; a missing move is drawn."""
         soft = intervention.soft
         if len(soft) == self._first:
-            drawn = self._native_moves[index_at(noise[self._luck_index], len(self.moves))]
-            soft = [*soft, *(drawn.tolist() if drawn.ndim == 1 else np.moveaxis(drawn, -1, 0))]
+            random_moves = self._native_moves[index_at(noise[self._luck_index], len(self.moves))]
+            soft = [*soft, *(random_moves.tolist() if random_moves.ndim == 1 else np.moveaxis(random_moves, -1, 0))]
         values = self.scm.propagate(noise, Intervention(soft))
         values.update(zip(self.move_domains.names, soft[self._first :], strict=True))
         return values

@@ -38,7 +38,7 @@ class AdversarialOracle(Oracle):
             intervention = self.dynamics.against(intervention, game.moves[game.worst])
         return super()._rewards(intervention, noise)
 
-    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+    def expected_in_round(self, intervention: Intervention, observation: Observation) -> Estimate:
         """Return the expected reward against the fixed move, whatever the adversary is about to do."""
         count = self.scm.action_dim - len(self.dynamics.move_domains)
         return self.mean_of(Intervention(intervention.soft[:count]))
@@ -56,19 +56,19 @@ class AdversarialOracle(Oracle):
         both = self.dynamics.against(repeated, np.tile(moves, (len(actions), 1)))
         return Estimate(*(array.reshape(shape) for array in self.mean_of(both, tolerance)))
 
-    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+    def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
         """Score the actions played against the moves that they met, and recommendations against all moves of the run.
 
         The best in a round is the reward of the best fixed action in hindsight, and for recommendations its mean.
         """
-        run_moves = np.stack([observation["adversary"] for observation in seen[1:]])
+        run_moves = np.stack([observation["adversary"] for observation in observations[1:]])
         _, firsts, rounds = np.unique(np.round(run_moves, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
         moves, rounds = run_moves[firsts], rounds.reshape(-1)
         shares = np.bincount(rounds) / len(rounds)
         hindsight = self.expected_against(self.dynamics.all_actions(), moves).value
         best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]
-        distinct, rows = np.unique(self._stack([*played, *recommended]), axis=0, return_inverse=True)
-        first, second = np.split(rows.reshape(-1), [len(played)])
+        distinct, rows = np.unique(self._stack([*actions, *recommended]), axis=0, return_inverse=True)
+        first, second = np.split(rows.reshape(-1), [len(actions)])
         table = self.expected_against(distinct, moves)
         expected = Estimate(*(array[first, rounds] for array in table))
         mean = Estimate(*((array @ shares)[second] for array in table))

@@ -55,7 +55,7 @@ class AggregatedDynamics(AggregatedInterface, Dynamics):
 
     @cached_property
     def _averaged(self) -> tuple[str, ...]:
-        return tuple(self.scm.driven)
+        return tuple(self.scm.parameter_dependent)
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return means over the representative points, the intervention's first axis."""

@@ -45,7 +45,7 @@ class AggregatedInterface(ParametricInterface):
     mode = Mode.AGGREGATED
     trial_description = "an interval of each parameter"
     task_class = AggregatedTask
-    own_axes = 1  # the representative points
+    averaged_axes = 1  # the representative points
 
     def __init__(self, problem: ProblemStatement, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
         require_truth_value("integral", integral)
@@ -128,8 +128,8 @@ class AggregatedInterface(ParametricInterface):
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return the whole box for observational rounds, and random cells for the others."""
         count = 2 * self.scm.action_dim + 1 if random is None else random
-        whole = np.tile(np.array([[0.0], [1.0]]), (observational, 1, self.scm.action_dim))
-        return np.concatenate([whole, np.sort(rng.random((count, 2, self.scm.action_dim)), axis=1)])
+        full_cells = np.tile(np.array([[0.0], [1.0]]), (observational, 1, self.scm.action_dim))
+        return np.concatenate([full_cells, np.sort(rng.random((count, 2, self.scm.action_dim)), axis=1)])
 
     def regions(self) -> list[Region]:
         return [Region(self.scm.action_dim, point_like)]

@@ -1,1 +1,1 @@
-"""What the modes share."""
+"""Base classes of the modes."""

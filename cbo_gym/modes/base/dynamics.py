@@ -56,8 +56,8 @@ class Dynamics(Interface):
         """Return the memory before the first round, if the mode ``remembers``."""
         return None
 
-    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """Return the effect of an action in the next round, if the mode ``remembers``.
+    def in_round(self, intervention: Intervention, memory: Memory) -> Intervention:
+        """Return the intervention of an action in the next round, given the earlier rounds, if the mode ``remembers``.
 
         Args:
             intervention: intervention of the action alone, of one round or a batch of them.
@@ -70,7 +70,7 @@ class Dynamics(Interface):
 
         Args:
             memory: memory before the round, which is not changed.
-            intervention: result of :meth:`situate`.
+            intervention: result of :meth:`in_round`.
             values: result of :meth:`play`.
         """
         return memory

@@ -76,8 +76,8 @@ class Interface(ABC):
     mode: ClassVar[Mode]
     #: Class of the mode's tasks.
     task_class: ClassVar[type[Task]]
-    #: Number of axes of an intervention's arrays in front of the batch axis; :meth:`play` averages over them.
-    own_axes: ClassVar[int] = 0
+    #: Number of axes in front of the batch axis of an intervention's arrays; :meth:`play` averages over them.
+    averaged_axes: ClassVar[int] = 0
     #: Whether there is an observation before a round, see :meth:`before`
     observes_before: ClassVar[bool] = False
     #: Whether a round depends on earlier ones, see :meth:`start`
@@ -102,12 +102,12 @@ class Interface(ABC):
     effect_label: ClassVar[str] = "parameter"
     set_label: ClassVar[str] = "set this round"
     unused_label: ClassVar[str] = ""
-    #: Words on the soft parameters in equations.
+    #: Note on the soft parameters, below equations.
     parameters_note: ClassVar[str] = "Parameters are in native units."
-    #: Noun per which random initial rounds are counted, such as "a target set"; empty if they are counted in all.
+    #: Noun for a count of random initial rounds, such as "a target set"; empty if the count is a total.
     random_rounds_of: ClassVar[str] = ""
     #: Default numbers of observational and random initial rounds, see :meth:`initial_actions`
-    usual_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
+    default_initial_data: ClassVar[tuple[int, int | None]] = (0, 0)
 
     problem: ProblemStatement
     scm: Structure
@@ -164,7 +164,7 @@ class Interface(ABC):
 
     @property
     def priced_items(self) -> Sequence[str]:
-        """What costs 1 in a study with costs that do not name it: the variables and parameters that can be set."""
+        """Items whose price in a study with costs is 1 by default: the variables and parameters that can be set."""
         return [*self.problem.manipulable, *self.problem.action_names]
 
     @property
@@ -241,18 +241,18 @@ class Interface(ABC):
     def decode_batch(self, actions: Actions) -> Intervention:
         """Return the interventions of a batch: an element of the batched action space."""
 
-    def require_inside(self, inside: Any, what: str, **columns: np.ndarray) -> None:
+    def require_inside(self, inside: Any, description: str, **columns: np.ndarray) -> None:
         """Raise InvalidAction for the first row of a batch that is not in the action space.
 
         Args:
             inside: whether each action is in the space.
-            what: an action in the message, with ``{}`` for its row.
+            description: an action in the message, with ``{}`` for its row.
             columns: name of a part of the actions -> its numbers, an array.
         """
         if not inside.all():
             first = int(np.argmin(inside))
-            given = ", ".join(f"{name} {short_repr(column[first].tolist())}" for name, column in columns.items())
-            raise InvalidAction(f"{what.format(first)} is outside {self.action_space}; given {given}")
+            values = ", ".join(f"{name} {short_repr(column[first].tolist())}" for name, column in columns.items())
+            raise InvalidAction(f"{description.format(first)} is outside {self.action_space}; given {values}")
 
     @abstractmethod
     def describe(self, intervention: Intervention) -> Description:

@@ -26,7 +26,7 @@ class Priceable(NamedTuple):
     units: bool = True
 
 
-def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str], seen: Sequence[str]) -> Costs:
+def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[str], visible: Sequence[str]) -> Costs:
     """Return costs with prices by item, and prices of observation for the nodes that agents see.
 
     Args:
@@ -34,7 +34,7 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
         where: problem and mode, for errors.
         priceable: the items of the mode.
         nodes: all observed nodes.
-        seen: nodes that agents see.
+        visible: nodes that agents see.
 
     Raises:
         ArgumentError: if a name is unknown, an item is priced twice, an intervention would cost nothing, or the mode
@@ -59,7 +59,7 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
         per_unit=(per_unit := _by_item(where, costs.per_unit, priceable)),
         sets={frozenset(i for name in names for i in priceable.items[name]): p for names, p in costs.sets.items()},
         reference=costs.reference if priceable.origin is None else {name: priceable.origin[name] for name in per_unit},
-        observed={name: price for name, price in costs.observed.items() if name in seen},
+        observed={name: price for name, price in costs.observed.items() if name in visible},
     )
     if free := next((items for items in priceable.sets if items and not fitted.fixed_cost(items)), None):
         raise ArgumentError(
@@ -69,11 +69,11 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
     return fitted
 
 
-def _require_known(what: str, names: Collection[str], known: Collection[str]) -> None:
+def _require_known(noun: str, names: Collection[str], known: Collection[str]) -> None:
     if unknown := [name for name in names if name not in known]:
         hint = did_you_mean(unknown[0], known)
         raise ArgumentError(
-            f"{what}: {short_repr(unknown)} cannot be priced; choose from {short_repr(list(known))}{hint}"
+            f"{noun}: {short_repr(unknown)} cannot be priced; choose from {short_repr(list(known))}{hint}"
         )
 
 

@@ -51,14 +51,14 @@ class ContextualOracle(Oracle):
             return Estimate(np.zeros(0), np.zeros(0))
         return self.mean_given(self.dynamics.decode_batch(self._stack(actions)), contexts, tolerance)
 
-    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
-        return self.mean_given(intervention, seen["context"])
+    def expected_in_round(self, intervention: Intervention, observation: Observation) -> Estimate:
+        return self.mean_given(intervention, observation["context"])
 
-    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+    def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
         """Score against max over x of E[Y | x, c], so that chance in the contexts has no effect."""
-        contexts = np.stack([observation["context"] for observation in seen])
+        contexts = np.stack([observation["context"] for observation in observations])
         best = self.best_given(contexts).value
-        expected = self.expected_given(played, contexts[:-1])
+        expected = self.expected_given(actions, contexts[:-1])
         return Scores(expected, self.expected_given(recommended, contexts[1:]), best[:-1], best[1:])
 
     def mean_given(self, intervention: Intervention, contexts: np.ndarray, tolerance: float | None = None) -> Estimate:

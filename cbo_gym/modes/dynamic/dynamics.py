@@ -97,7 +97,7 @@ class DynamicDynamics(DynamicInterface, Dynamics):
     def start(self) -> Past:
         return Past(0, {})
 
-    def situate(self, intervention: Intervention, memory: Memory) -> Intervention:
+    def in_round(self, intervention: Intervention, memory: Memory) -> Intervention:
         """Move the action to the slice of the next round, whose index is the soft part; add earlier interventions."""
         index = self.slice_of(memory.rounds)
         if not index:

@@ -32,7 +32,7 @@ class DynamicInterface(ChoiceInterface):
     key = "target"
     codec_class = PolicyCodec
     remembers = True
-    usual_initial_data = (10, 0)
+    default_initial_data = (10, 0)
 
     def __init__(self, problem: ProblemStatement, *, trials: int = 10) -> None:
         self.trials = whole_number("trials", trials, at_least=1, at_most=MAX_TRIALS)

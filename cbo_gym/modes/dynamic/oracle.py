@@ -66,34 +66,34 @@ class DynamicOracle(Oracle):
         super().__init__(dynamics, seed, recorded)
         self._best_after: dict[object, SliceOptimum] = {}
 
-    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
-        pasts = self._pasts(played)
-        of_played, of_recommended, best, random = [], [], [], []
-        for index, rounds in groupby(range(len(played)), key=self.dynamics.slice_of):
+    def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
+        pasts = self._pasts(actions)
+        of_actions, of_recommended, best, random = [], [], [], []
+        for index, rounds in groupby(range(len(actions)), key=self.dynamics.slice_of):
             members, past = list(rounds), pasts[index]
-            of_played.append(np.stack(self.expected_after([played[i] for i in members], past)))
+            of_actions.append(np.stack(self.expected_after([actions[i] for i in members], past)))
             of_recommended.append(np.stack(self.expected_after([recommended[i] for i in members], past)))
             best += [self.best_after(past).value] * len(members)
             random += [self.random_after(past)] * len(members)
-        expected, expected_next = (Estimate(*np.concatenate(arrays, axis=1)) for arrays in (of_played, of_recommended))
+        expected, expected_next = (Estimate(*np.concatenate(arrays, axis=1)) for arrays in (of_actions, of_recommended))
         return Scores(expected, expected_next, np.array(best), np.array(best), at_random=np.array(random))
 
     def expected_after(self, actions: list[Action], past: Past) -> Estimate:
         """Return E[Y_t | action, past] of each action in a slice, shape ``(len(actions),)``."""
-        batch = self.dynamics.situate(self.dynamics.decode_batch(self._stack(actions)), past)
+        batch = self.dynamics.in_round(self.dynamics.decode_batch(self._stack(actions)), past)
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in self.mean_of(batch)))
 
     def past_of(self, implemented: Sequence[Action]) -> Past:
         """Return the past of the rounds of a slice, given the actions implemented in the slices before."""
         past = self.dynamics.start()
         for action in implemented:
-            in_slice = self.dynamics.situate(self.dynamics.decode(action), past)
+            in_slice = self.dynamics.in_round(self.dynamics.decode(action), past)
             past = Past(past.rounds + self.dynamics.trials, in_slice.hard)
         return past
 
-    def _pasts(self, played: list[Action]) -> list[Past]:
-        last = self.dynamics.slice_of(len(played) - 1) if played else 0
-        implemented = [played[(index + 1) * self.dynamics.trials - 1] for index in range(last)]
+    def _pasts(self, actions: list[Action]) -> list[Past]:
+        last = self.dynamics.slice_of(len(actions) - 1) if actions else 0
+        implemented = [actions[(index + 1) * self.dynamics.trials - 1] for index in range(last)]
         return [self.past_of(implemented[:index]) for index in range(last + 1)]
 
     def best_after(self, past: Past) -> SliceOptimum:
@@ -102,15 +102,15 @@ class DynamicOracle(Oracle):
         implemented = sorted((name, bool(mask), float(value)) for name, (mask, value) in past.implemented.items())
         key = (index, tuple(implemented))
         if key not in self._best_after:
-            self._best_after[key] = self._search_slice(lambda batch: self._mean(self.dynamics.situate(batch, past)))
+            self._best_after[key] = self._search_slice(lambda batch: self._mean(self.dynamics.in_round(batch, past)))
         return self._best_after[key]
 
     def random_after(self, past: Past) -> float:
         """Return the mean of E[Y_t | action, past] over random actions of the slice after a past."""
-        batch = self.dynamics.situate(self.dynamics.decode_batch(self._random_actions(RANDOM_PLAYS, 0)), past)
+        batch = self.dynamics.in_round(self.dynamics.decode_batch(self._random_actions(RANDOM_PLAYS, 0)), past)
         return float(self._with_drawn_noise(batch, RANDOM_PLAYS).mean())
 
-    def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
+    def best_in_round(self, intervention: Intervention, observation: Observation) -> np.ndarray:
         shape = intervention.batch_shape
         batch = intervention.broadcast(shape or (1,))
         pasts = [self._past_in(batch.at(i)) for i in (range(shape[0]) if shape else [0])]
@@ -179,7 +179,7 @@ class DynamicOracle(Oracle):
         batches = [self._random_actions(count, self._seed + index) for index in range(self.dynamics.slices.count)]
         hard: dict[str, Any] = {}
         for index, batch in enumerate(batches):
-            hard |= self.dynamics.situate(
+            hard |= self.dynamics.in_round(
                 self.dynamics.decode_batch(batch), Past(index * self.dynamics.trials, {})
             ).hard
         return batches, hard
@@ -208,7 +208,7 @@ class DynamicOracle(Oracle):
         return len(self.dynamics.codec.sets[self.dynamics.codec.choice_index(action)])
 
     def _value_with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
-        changed = self.dynamics.situate(batch, Past(index * self.dynamics.trials, {})).hard
+        changed = self.dynamics.in_round(batch, Past(index * self.dynamics.trials, {})).hard
         names = {f"{name}_{index}" for name in self.dynamics.manipulable}
         others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}
         return self._mean_over_slices({**others, **changed})

@@ -24,7 +24,7 @@ class HardInterface(ChoiceInterface):
     key = "target"
     several_objectives = True
     takes_limits = True
-    usual_initial_data = (10, 2)
+    default_initial_data = (10, 2)
 
     def variable_sets(self) -> Sequence[frozenset[str]]:
         if not any(self.problem.targets):

@@ -113,8 +113,8 @@ class MaskedInterface(ParametricInterface):
         """Return the empty super arm for observational rounds, and random ones for the others."""
         count = 2 * self._count + 1 if random is None else random
         space = SuperArmSpace(self._count, self.super_arm_size, seed=rng)
-        drawn = [space.sample() for _ in range(count)]
-        return np.array([np.zeros(self._count, dtype=np.int8)] * observational + drawn).reshape(-1, self._count)
+        super_arms = [space.sample() for _ in range(count)]
+        return np.array([np.zeros(self._count, dtype=np.int8)] * observational + super_arms).reshape(-1, self._count)
 
     def regions(self) -> list[Region]:
         return []

@@ -96,10 +96,10 @@ class ConstrainedOracle(Oracle):
         feasible: np.ndarray = self.violations(actions).sum(axis=-1) == 0.0
         return feasible
 
-    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
-        violations = self.violations([*played, *recommended])
-        scores = super().score(played, recommended, seen)
-        return scores._replace(violations=violations[: len(played)], recommended_violations=violations[len(played) :])
+    def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
+        violations = self.violations([*actions, *recommended])
+        scores = super().score(actions, recommended, observations)
+        return scores._replace(violations=violations[: len(actions)], recommended_violations=violations[len(actions) :])
 
     def require_feasible(self) -> None:
         """Search for an action that meets all constraints, at random and then by optimisation.

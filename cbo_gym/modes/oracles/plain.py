@@ -71,7 +71,7 @@ class Optimum:
     random_value: float
     random_standard_error: float
     #: Further fields of the registry's record.
-    more: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Scores(NamedTuple):
@@ -85,8 +85,8 @@ class Scores(NamedTuple):
         violations: violations by the actions played, shape ``(rounds, constraints)``; ``None`` without constraints.
         recommended_violations: violations by the recommendations.
         at_random: expected reward of a random action; ``None`` if it is the same in all rounds.
-        more: further columns of the run's table, about the actions played.
-        more_next: further columns about the recommendations.
+        extra_columns: further columns of the run's table, about the actions played.
+        extra_next: further columns about the recommendations.
     """
 
     expected: Estimate
@@ -96,8 +96,8 @@ class Scores(NamedTuple):
     violations: np.ndarray | None = None
     recommended_violations: np.ndarray | None = None
     at_random: np.ndarray | None = None
-    more: Mapping[str, Sequence[Any]] = {}
-    more_next: Mapping[str, Sequence[Any]] = {}
+    extra_columns: Mapping[str, Sequence[Any]] = {}
+    extra_next: Mapping[str, Sequence[Any]] = {}
 
 
 class Oracle:
@@ -155,7 +155,7 @@ class Oracle:
         empty: Actions = create_empty_array(space, len(actions))
         return concatenate(space, actions, empty)
 
-    def expected_in_round(self, intervention: Intervention, seen: Observation) -> Estimate:
+    def expected_in_round(self, intervention: Intervention, observation: Observation) -> Estimate:
         """Return the expected reward of an intervention, or of each of a batch, given the observation before it."""
         return self.mean_of(intervention)
 
@@ -163,14 +163,14 @@ class Oracle:
         """Return whether each action meets the problem's constraints in expectation, shape ``(len(actions),)``."""
         return np.ones(len(actions), dtype=bool)
 
-    def best_in_round(self, intervention: Intervention, seen: Observation) -> np.ndarray:
+    def best_in_round(self, intervention: Intervention, observation: Observation) -> np.ndarray:
         """Return the best expected reward in the round of an intervention, or in each of a batch of rounds.
 
         Args:
-            intervention: as :meth:`Dynamics.situate` returns it.
-            seen: the observation before the round.
+            intervention: as :meth:`Dynamics.in_round` returns it.
+            observation: the observation before the round.
         """
-        return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.dynamics.own_axes :])
+        return np.broadcast_to(self.optimum.value, intervention.batch_shape[self.dynamics.averaged_axes :])
 
     def scalarize(self, rewards: np.ndarray) -> np.ndarray:
         """Return the value of each round of a run as one number, shape ``(rounds,)``: its reward.
@@ -180,18 +180,18 @@ class Oracle:
         """
         return rewards
 
-    def score(self, played: list[Action], recommended: list[Action], seen: list[Observation]) -> Scores:
+    def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
         """Return the expected rewards of a run's actions and recommendations, and the best ones possible.
 
         Args:
-            played: the action of each round.
+            actions: the action of each round.
             recommended: the recommendation after each round.
-            seen: the observation before each round, and after the last one.
+            observations: the observation before each round, and after the last one.
         """
-        estimate = self.expected_rewards([*played, *recommended])
-        pairs = [np.split(array, [len(played)]) for array in estimate]
+        estimate = self.expected_rewards([*actions, *recommended])
+        pairs = [np.split(array, [len(actions)]) for array in estimate]
         expected, recommendations = (Estimate(*arrays) for arrays in zip(*pairs, strict=True))
-        best = np.full(len(played), self.optimum.value)
+        best = np.full(len(actions), self.optimum.value)
         return Scores(expected, recommendations, best, best)
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
@@ -247,9 +247,9 @@ class Oracle:
         count = math.prod(len(values) for values, _ in finite)
         if len(finite) < len(atoms) or count > MAX_STATES:
             return None
-        noise, probabilities, rest = [], np.ones(count), np.arange(count)
+        noise, probabilities, indices = [], np.ones(count), np.arange(count)
         for values, weights in finite:
-            rest, index = np.divmod(rest, len(values))
+            indices, index = np.divmod(indices, len(values))
             noise.append(np.asarray(values)[index])
             probabilities *= np.asarray(weights)[index]
         return tuple(noise), probabilities
@@ -263,7 +263,7 @@ class Oracle:
         """Return rewards of shape ``batch + (number of draws,)`` for an expanded batch."""
         reward = self._measured(self.dynamics.play(noise, intervention))
         draws = np.broadcast_shapes(*[np.shape(column) for column in noise])
-        shape = np.broadcast_shapes(intervention.batch_shape[self.dynamics.own_axes :], draws or (1,))
+        shape = np.broadcast_shapes(intervention.batch_shape[self.dynamics.averaged_axes :], draws or (1,))
         return np.broadcast_to(reward, shape)
 
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
@@ -280,8 +280,8 @@ class Oracle:
         self, intervention: Intervention, noise: Draws, reduce: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Apply ``reduce`` to the rewards under each of a batch, shape ``(n, draws)``, some rows at a time."""
-        leading = intervention.batch_shape[: self.dynamics.own_axes]
-        shape = intervention.batch_shape[self.dynamics.own_axes :]
+        leading = intervention.batch_shape[: self.dynamics.averaged_axes]
+        shape = intervention.batch_shape[self.dynamics.averaged_axes :]
         count = shape[0] if shape else 1
         batch = intervention.broadcast(shape) if shape else intervention.expand()
         draws = math.prod(np.broadcast_shapes(*map(np.shape, noise)))

@@ -160,21 +160,21 @@ class SeveralObjectivesOracle(Oracle):
         """Return the hypervolume of the rewards observed until each round."""
         return np.array([hypervolume(rewards[: t + 1], self.reference) for t in range(len(rewards))])
 
-    def score(self, played: list[Action], recommended: list[Any], seen: list[Observation]) -> Scores:
-        vectors = self.expected_vectors([*played, *(action for group in recommended for action in group)])
-        (played_vectors, others), (played_errors, other_errors) = (np.split(array, [len(played)]) for array in vectors)
+    def score(self, actions: list[Action], recommended: list[Any], observations: list[Observation]) -> Scores:
+        vectors = self.expected_vectors([*actions, *(action for group in recommended for action in group)])
+        (played_vectors, others), (played_errors, other_errors) = (np.split(array, [len(actions)]) for array in vectors)
         ends = np.cumsum([len(group) for group in recommended])[:-1]
         groups = np.split(others, ends)
-        rounds = range(1, len(played) + 1)
-        best = np.full(len(played), self.optimum.value)
+        rounds = range(1, len(actions) + 1)
+        best = np.full(len(actions), self.optimum.value)
         front = self.front.vectors
         return Scores(
             self._hypervolumes([played_vectors[:t] for t in rounds], [played_errors[:t] for t in rounds]),
             self._hypervolumes(groups, np.split(other_errors, ends)),
             best,
             best,
-            more={"expected_rewards": played_vectors.tolist()},
-            more_next={
+            extra_columns={"expected_rewards": played_vectors.tolist()},
+            extra_next={
                 "gd_plus": [generational_distance_plus(group, front) for group in groups],
                 "igd_plus": [inverted_generational_distance_plus(group, front) for group in groups],
                 "recommended_rewards": [group.ravel().tolist() for group in groups],
@@ -188,14 +188,14 @@ class SeveralObjectivesOracle(Oracle):
             return self.find_optimum()
         front = self.front
         random = recorded.random_value, recorded.random_standard_error
-        return Optimum(recorded.value, front.actions, recorded.standard_error, *random, more=_record_fields(front))
+        return Optimum(recorded.value, front.actions, recorded.standard_error, *random, fields=_record_fields(front))
 
     def find_optimum(self) -> Optimum:
         """Search for the Pareto front, and estimate the hypervolume of a random action."""
         if self.dynamics.truth is not self.dynamics:
             return type(self)(self.dynamics.truth, self._seed).find_optimum()
         front = self.front if self._recorded is None else self._search_front()
-        return Optimum(front.value, front.actions, front.error, *self._random(front), more=_record_fields(front))
+        return Optimum(front.value, front.actions, front.error, *self._random(front), fields=_record_fields(front))
 
     def _search_front(self) -> Front:
         """Search all target sets at once by evolution on common noise, and estimate its last points on other noise."""

@@ -40,14 +40,14 @@ class Purchase(Intervention):
 class PartialDynamics(PartialInterface, Dynamics):
     """Purchases of single nodes of a function network, each at its price.
 
-    An action buys a node with given parameters. Its parents' values are those that the parents have had with these
-    parameters (the upstream condition): what has been made with the same parameters in an earlier round is used,
-    with the noise that it had then, and what has not is made in this round and paid for too. So a full evaluation is
-    one purchase of the reward variable with new parameters, or a purchase of each node in turn, at the same cost. The
-    chosen node itself is always made. Rounds of the initial data are free and complete, and cannot be continued.
+    An action buys a node with given parameters. Its ancestors must have been made with these parameters (the upstream
+    condition). An ancestor that was made with them in an earlier round keeps its value from that round. Any other
+    ancestor is made in this round, and paid for too. A full evaluation is therefore one purchase of the reward
+    variable with new parameters, or a purchase of each node in turn, at the same cost. The chosen node itself is always
+    made. Rounds of the initial data are free and complete, and cannot be continued.
 
     With ``upstream=False``, parents' values can be chosen, because parts with any value can be bought from others; a
-    purchase makes the chosen node only, and the last choice makes all nodes, one from the other.
+    purchase makes the chosen node only, and the last choice makes all nodes, causes before effects.
 
     ## Action space
     ``Dict(node=Discrete(n), values=Box(0, 1, (q,)))``: the node, in the order of the observation, and all parameters,
@@ -60,13 +60,13 @@ class PartialDynamics(PartialInterface, Dynamics):
     0; and the cost of all rounds so far. All are zeros at reset.
 
     ## Reward
-    The value of the reward variable if it was made in this round, else the problem's worth of an unfinished product.
+    The value of the reward variable if it was made in this round, else the problem's reward of an unfinished product.
     The measure of this mode is the regret of recommendations against cost. A recommendation is a purchase of the reward
-    variable, or of all nodes; the recommendation of another node is worth an unfinished product.
+    variable, or of all nodes; the recommendation of another node has the reward of an unfinished product.
 
     ## Arguments
     ``upstream``: whether parts must be made, True by default. ``budget``: the cost at which purchases end, or None.
-    A round whose cost exceeds the rest of the budget buys nothing, and costs nothing. ``costs``: price of each node.
+    A round that costs more than the remaining budget buys nothing, and costs nothing. ``costs``: price of each node.
 
     ## References
     Buathong, Wan, Astudillo, Daulton, Balandat & Frazier (2024), Bayesian optimization of function networks with
@@ -76,10 +76,10 @@ class PartialDynamics(PartialInterface, Dynamics):
     def start(self) -> Stock:
         return Stock()
 
-    def situate(self, intervention: Intervention, memory: Stock) -> Intervention:
-        """Take ancestors from the stock, and buy nothing where the budget is too small."""
-        taken = self._take(intervention, memory) if self.upstream else {}
-        purchase = self._purchase(intervention.soft, {**intervention.hard, **taken})
+    def in_round(self, intervention: Intervention, memory: Stock) -> Intervention:
+        """Set ancestors to their values in stock, and buy nothing where the budget is too small."""
+        in_stock = self._values_in_stock(intervention, memory) if self.upstream else {}
+        purchase = self._purchase(intervention.soft, {**intervention.hard, **in_stock})
         if self.budget is None:
             return purchase
         *native, choice = intervention.soft
@@ -101,29 +101,30 @@ class PartialDynamics(PartialInterface, Dynamics):
         # This is needed several times in a step.
         return intervention.made if isinstance(intervention, Purchase) else super().made(intervention)
 
-    def _take(self, intervention: Intervention, memory: Stock) -> dict[str, tuple[Any, Any]]:
-        """Return where ancestors of the chosen node are in stock, and their last values there."""
+    def _values_in_stock(self, intervention: Intervention, memory: Stock) -> dict[str, tuple[Any, Any]]:
+        """Return each ancestor of the chosen node that is in stock: in which experiments, and its last values."""
         *native, choice = intervention.soft
         upstream = self._upstream[int(choice) if type(choice) is float else np.asarray(choice).astype(int)]
         if memory.rounds is None or not upstream.any():
             return {}
         width, count = self._width, len(self.scm.nodes)
-        now = np.array(native) if type(choice) is float else np.stack(np.broadcast_arrays(*native), axis=-1)
+        parameters = np.array(native) if type(choice) is float else np.stack(np.broadcast_arrays(*native), axis=-1)
         # Number of parameters that differ among those that enter each node or its ancestors.
-        different = np.greater(np.abs(memory.rounds[..., :width] - now), self._rounding).astype(float) @ self._enters
+        differences = np.abs(memory.rounds[..., :width] - parameters)
+        different = np.greater(differences, self._rounding).astype(float) @ self._enters
         matches = different < memory.rounds[..., width : width + count]
         in_stock = upstream & matches.any(axis=0)
         last = len(matches) - 1 - matches[::-1].argmax(axis=0)
         if in_stock.ndim == 1:
             rows = zip(self.scm.nodes, in_stock.tolist(), last.tolist(), range(width + count, width + 2 * count))  # noqa: B905
-            return {node: (True, memory.rounds[row, column].item()) for node, taken, row, column in rows if taken}
+            return {node: (True, memory.rounds[row, column].item()) for node, is_made, row, column in rows if is_made}
         latest = np.take_along_axis(memory.rounds[..., width + count :], last[None], axis=0)[0]
         columns = zip(self.scm.nodes, np.moveaxis(in_stock, -1, 0), np.moveaxis(latest, -1, 0), strict=True)
         return {node: (mask, value) for node, mask, value in columns if mask.any()}
 
     @cached_property
     def _upstream(self) -> np.ndarray:
-        """Whether each node is made by each choice besides the chosen node; the last row is for ``NOTHING``."""
+        """Whether each choice needs each node as an ancestor; the last row is for ``NOTHING``."""
         return self._makes & (np.eye(*self._makes.shape) == 0.0)
 
     @cached_property
@@ -138,7 +139,7 @@ class PartialDynamics(PartialInterface, Dynamics):
         return SAME_INPUT * np.array([high - low for low, high in self.problem.action_domains])
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """Return the values of the nodes that were made, the problem's for others, and which were made."""
+        """Return the values of the nodes that were made, default values of the others, and flags of those made."""
         made = self.made(intervention)
         # Nodes that no round of the batch makes need no mechanism.
         idle = {node: (True, self._absent[node]) for node, mask in made.items() if mask is False}

@@ -40,7 +40,7 @@ class PartialInterface(ParametricInterface):
     mode = Mode.PARTIAL
     task_class = PartialTask
     remembers = True
-    usual_initial_data = (0, None)
+    default_initial_data = (0, None)
     trial_description = "a variable to measure, and its inputs"
     diagram_reason = "its edges are the inputs of the variables that a trial measures"
     reserved_names = {PurchaseCodec.choice_name: "a trial has the variable that it measures"}
@@ -145,7 +145,7 @@ class PartialInterface(ParametricInterface):
         return self._intervention(chosen.astype(float), self.domains.to_native(values.T))
 
     def _intervention(self, choice: Any, native: Sequence[Any]) -> Intervention:
-        """Return inputs and choice as soft parameters, of which the system uses the first, and parts as settings."""
+        """Return an intervention whose soft parameters are the inputs, then the choice; bought parts are set."""
         hard = {}
         for part, value in zip(self.parts, native[self._width :], strict=True):
             indices = [i for i, node in enumerate(self.scm.nodes) if part in self.scm.diagram.parents(node)]

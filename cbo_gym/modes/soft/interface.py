@@ -28,7 +28,7 @@ class SoftInterface(ParametricInterface):
     takes_limits = True
     takes_mixed_domains = True
     task_class: ClassVar[type[SoftTask]] = SoftTask
-    usual_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
+    default_initial_data: ClassVar[tuple[int, int | None]] = (0, None)
 
     def __init__(self, problem: ProblemStatement, *, max_interventions: int | None = None) -> None:
         self.max_interventions = max_interventions

@@ -27,7 +27,7 @@ class SubsetInterface(SoftInterface):
     takes_limits = False
     trial_description = ""
     task_class = SubsetTask
-    usual_initial_data = (0, 0)
+    default_initial_data = (0, 0)
     codec: SuperArmCodec
 
     # Subset mode has no keyword ``max_interventions``.
@@ -52,8 +52,8 @@ class SubsetInterface(SoftInterface):
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random subsets."""
         count = 2 * self.scm.action_dim + 1 if random is None else random
-        drawn = rng.integers(2, size=(count, self.scm.action_dim))
-        return np.concatenate([np.tile(np.rint(self._null), (observational, 1)), drawn]).astype(np.int8)
+        subsets = rng.integers(2, size=(count, self.scm.action_dim))
+        return np.concatenate([np.tile(np.rint(self._null), (observational, 1)), subsets]).astype(np.int8)
 
     def regions(self) -> list[Region]:
         return super().regions() if self.all_actions() is None else []

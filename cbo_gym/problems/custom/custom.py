@@ -105,8 +105,8 @@ def custom_problem(
     for argument, string in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(string, str):
             raise ArgumentError(f"{argument} must be a string; given {short_repr(string)}")
-    named = {"noise": noise, "latent": hidden, "contexts": context_names, "manipulable": manipulable}
-    for argument, names in {"reward": [reward], **named}.items():
+    arguments = {"noise": noise, "latent": hidden, "contexts": context_names, "manipulable": manipulable}
+    for argument, names in {"reward": [reward], **arguments}.items():
         if unknown := sorted(map(str, set(names) - set(mechanisms))):
             raise ArgumentError(f"{argument} names {unknown}; the variables are {list(mechanisms)}")
     if clash := sorted(set(mechanisms) & set(actions)):
@@ -119,7 +119,7 @@ def custom_problem(
     }
     effects = _effects(reward, arguments_of)
     for argument in ("contexts", "manipulable"):
-        if wrong := [name for name in named[argument] if name in effects]:
+        if wrong := [name for name in arguments[argument] if name in effects]:
             raise ArgumentError(f"{argument} names {wrong}, effects of the reward {reward}, which cannot change it; "
                                 f"leave {'it' if len(wrong) == 1 else 'them'} out")  # fmt: skip
     kept = [name for name in mechanisms if name not in effects]
@@ -172,9 +172,9 @@ def _mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
     domains: dict[str, Interval] = {}
-    for name, given in _mapping(argument, value).items():
+    for name, bounds in _mapping(argument, value).items():
         try:
-            domain = read_domain(given)
+            domain = read_domain(bounds)
         except ArgumentError as error:
             raise ArgumentError(f"{argument}: the domain of {name!r}: {error}") from error
         require_interval(f"{argument}: the domain of {name!r}", domain)

@@ -139,12 +139,12 @@ def _agrees(function: Callable[..., Any], columns: Sequence[np.ndarray], expecte
     arguments, expected_values = [column.copy() for column in columns], np.array(expected)
     try:
         result = np.asarray(function(*arguments))
-        whole, finite = np.broadcast_to(result, expected_values.shape), np.isfinite(expected_values)
+        values, finite = np.broadcast_to(result, expected_values.shape), np.isfinite(expected_values)
         largest = np.max(np.abs(expected_values[finite]), initial=0.0)
         return (
             result.dtype.kind in "fiub"
-            and np.allclose(whole[finite], expected_values[finite], rtol=1e-9, atol=1e-9 * largest)
-            and not np.isfinite(whole[~finite]).any()
+            and np.allclose(values[finite], expected_values[finite], rtol=1e-9, atol=1e-9 * largest)
+            and not np.isfinite(values[~finite]).any()
             and all(map(np.array_equal, arguments, columns))
         )
     # A user's function may raise anything.

@@ -154,8 +154,8 @@ def _rotifer_uptake(algae: Floats) -> Floats:
 
 def _after_a_day(start: Floats, loss: Floats, gain: Floats) -> Floats:
     """Return the solution after a day of dx/dt = gain - loss x."""
-    left = E ** (-loss)
-    return start * left + gain * (1.0 - left) / loss
+    remaining = E ** (-loss)
+    return start * remaining + gain * (1.0 - remaining) / loss
 
 
 def _add_noise(forecast: Floats, u: Floats) -> Floats:

@@ -87,7 +87,7 @@ def shift_target(
     scales = 1.0 / np.linalg.norm(effects, axis=1)
     weights = scales[:, None] * weights / scales
     shift = np.zeros(count)
-    shift[-size:] = (drawn := _draw(rng, size)) / np.linalg.norm(drawn)
+    shift[-size:] = (shifts := _draw(rng, size)) / np.linalg.norm(shifts)
     target = np.linalg.solve(np.eye(count) - weights, shift)
     return _problem(f"ShiftTarget{count}", weights, scales, shift, tuple(target.tolist()))
 

@@ -81,7 +81,7 @@ _ARC = _Family(
 _FAMILIES: dict[Centre, dict[str, _Family]] = {
     "means": {family.name: family for family in (_PERIODIC, _TANH, _ARC)},
     # In the published ranges no tanh or arcsine system is nonlinear enough about the masked means. Coefficients of both
-    # signs bend the payoff without letting it explode, as positive ones of that size do.
+    # signs make the payoff nonlinear; positive ones of that size would make it grow without bound.
     "masked means": {
         "SSEMPeriodic": replace(_PERIODIC, centre="masked means"),
         "SSEMTanh": replace(_TANH, centre="masked means", coefficients=(-2.0, 2.0)),

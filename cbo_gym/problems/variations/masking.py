@@ -15,9 +15,9 @@ def _mask(selected: Floats, signal: Floats) -> Floats:
     return selected * signal
 
 
-def _unused_name(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, used_names: set[str]) -> str:
     """Return the name, with a prime if another variable has it."""
-    return _unused_name(f"{name}'", taken) if name in taken else name
+    return _unused_name(f"{name}'", used_names) if name in used_names else name
 
 
 def with_random_signals(problem: Problem) -> Problem:
@@ -37,9 +37,9 @@ def with_random_signals(problem: Problem) -> Problem:
         raise ArgumentError(f"{problem.name} has parameters with steps, categories or log scales, so no masked mode")
     if scm.action_dim == 0:
         raise ArgumentError(f"{problem.name} has no soft parameters, so no masked mode")
-    taken = {v.name for v in scm.variables}
-    signals = [_unused_name(f"z{i}", taken) for i in range(scm.action_dim)]
-    parameters = [_unused_name(f"a{i}", taken) for i in range(scm.action_dim)]
+    used_names = {v.name for v in scm.variables}
+    signals = [_unused_name(f"z{i}", used_names) for i in range(scm.action_dim)]
+    parameters = [_unused_name(f"a{i}", used_names) for i in range(scm.action_dim)]
     variables = []
     for i, null in enumerate(problem.null_action):
         low, high = problem.domains.intervals[i]

@@ -26,7 +26,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study.description import Description, modes
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.forecast import Forecast
-from cbo_gym.study.page import thinker
+from cbo_gym.study.page import agent_pool
 from cbo_gym.study.page.access import COOKIE, AccessPolicy, equal_in_constant_time
 from cbo_gym.study.page.form_input import (
     CONTEXT,
@@ -44,7 +44,7 @@ from cbo_gym.study.page.form_input import (
 from cbo_gym.study.page.guard import MAX_BYTES, Guard
 from cbo_gym.study.page.service import Case, StudyService
 from cbo_gym.study.page.templates import page, plain_page
-from cbo_gym.study.page.views import Problem, card_of, counts, expected_context, outcome_of, study_context
+from cbo_gym.study.page.views import FormError, card_of, counts, expected_context, outcome_of, study_context
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
 
@@ -195,16 +195,16 @@ async def show_new(request: Request, names: Names) -> Response:
     return _new(request, names, None)
 
 
-def _new(request: Request, names: list[str], problem: Problem | None, rows: int = FIRST_ROWS) -> Response:
+def _new(request: Request, names: list[str], problem: FormError | None, rows: int = FIRST_ROWS) -> Response:
     default = {"mode": [Description.model_fields["mode"].default]}
     typed, status = (problem.typed, problem.status) if problem else (default, 200)
-    options = [(mode, f"{words} ({mode})") for mode, words in modes().items()]
+    options = [(mode, f"{description} ({mode})") for mode, description in modes().items()]
     context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names, "modes": options}
     return _page(request, "new", status, typed=typed, **context)
 
 
-def _problem(request: Request, form: str, error: Exception, typed: FormInput) -> Problem:
-    return Problem(form, request.app.state.service.error_message(error), typed, _status(error))
+def _problem(request: Request, form: str, error: Exception, typed: FormInput) -> FormError:
+    return FormError(form, request.app.state.service.error_message(error), typed, _status(error))
 
 
 @routes.post("/new")
@@ -212,7 +212,7 @@ async def create(request: Request, form: Form, service: TheService, names: Names
     typed = strings_of(form)
     rows = max(FIRST_ROWS, len(typed.get("setting", [])))
     if "more" in typed:
-        return _new(request, names, Problem("", "", typed, 200), 2 * rows)
+        return _new(request, names, FormError("", "", typed, 200), 2 * rows)
     try:
         name = await service.create(partial(description, typed))
     except CBOGymError as error:
@@ -259,7 +259,7 @@ async def _study(
     request: Request,
     index: int,
     case: Case,
-    problem: Problem | None = None,
+    problem: FormError | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> Response:
     context = await run_in_threadpool(study_context, case, problem)
@@ -315,12 +315,12 @@ async def what_if(request: Request, index: int, case: TheCase) -> Response:
     """Show the agent's expectation; nothing is recorded, so the link can be kept."""
     typed = {name: [string.strip() for string in request.query_params.getlist(name)] for name in request.query_params}
     try:
-        expected = await case.call(thinker.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
+        expected = await case.call(agent_pool.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
         values, interval, assumed, outcomes = expected
         expectation = Expectation(values, interval, assumed, Forecast(*outcomes))
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "what-if", error, typed))
-    return await _study(request, index, case, Problem("what-if", "", typed, 200), expected_context(case, expectation))
+    return await _study(request, index, case, FormError("what-if", "", typed, 200), expected_context(case, expectation))
 
 
 @routes.post("/studies/{index}/ask")
@@ -329,7 +329,7 @@ async def ask(request: Request, index: int, case: TheCase, form: Form) -> Respon
     try:
         count = trial_count(first_string(typed, "count") or "1")
         context, shared = numbers(typed, CONTEXT) or None, names_in(first_string(typed, "shared"))
-        trials = await case.call(thinker.ask, count, context, numbers(typed, FIXED), shared)
+        trials = await case.call(agent_pool.ask, count, context, numbers(typed, FIXED), shared)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "ask", error, typed))
     return _redirect(index, "asked", trial=trials[0], count=len(trials))
@@ -355,7 +355,7 @@ async def import_data(request: Request, index: int, case: TheCase, form: Form) -
         table = _choose_input(content, pasted if pasted.strip() else "", "CSV")
         ignored, campaign = first_string(typed, "ignore").splitlines(), first_string(typed, "campaign") or None
         differs = names_in(first_string(typed, "differs"))
-        count, repeated = await case.call(thinker.add_data, table, ignored, campaign, differs)
+        count, repeated = await case.call(agent_pool.add_data, table, ignored, campaign, differs)
     except CBOGymError as error:
         return await _study(request, index, case, _problem(request, "import", error, typed))
     return _redirect(index, "imported", count=count, repeated=repeated)
@@ -369,13 +369,13 @@ async def show_trial(request: Request, index: int, trial: int, case: TheCase) ->
     return await _trial(request, index, trial, case)
 
 
-async def _trial(request: Request, index: int, trial: int, case: Case, problem: Problem | None = None) -> Response:
+async def _trial(request: Request, index: int, trial: int, case: Case, problem: FormError | None = None) -> Response:
     entries = await run_in_threadpool(case.entries)
     if trial not in entries:
-        words = problem.words if problem else f"there is no trial {trial}; there are {len(entries)}"
-        return plain_page(problem.status if problem else 404, "No such trial", words)
-    shown = {"measured": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
-    forms = shown.get(entries[trial].status, ["tell"])
+        message = problem.message if problem else f"there is no trial {trial}; there are {len(entries)}"
+        return plain_page(problem.status if problem else 404, "No such trial", message)
+    actions = {"measured": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
+    forms = actions.get(entries[trial].status, ["tell"])
     form = forms[-1] if problem is not None and problem.form == f"{forms[-1]}-{trial}" else forms[0]
     # The trial may have ended meanwhile.
     if problem is not None and problem.form in (f"tell-{trial}", f"correct-{trial}"):

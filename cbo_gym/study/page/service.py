@@ -18,8 +18,8 @@ from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError, printable
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import Log, ReplacedError
-from cbo_gym.study.page import thinker
-from cbo_gym.study.page.thinker import Answer, Thinker
+from cbo_gym.study.page import agent_pool
+from cbo_gym.study.page.agent_pool import AgentPool, Answer
 from cbo_gym.study.study import Study, load_study, trusts
 from cbo_gym.study.trials import Entry
 
@@ -54,8 +54,8 @@ class Case:
         return self.study.units.native_values(self.study.units.read(entry.action))
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        """Call a function of :mod:`~cbo_gym.study.page.thinker` with the study and more arguments in a worker."""
-        return await asyncio.wrap_future(self._service.thinker.submit(function, self._pickled, *arguments))
+        """Call a function of :mod:`~cbo_gym.study.page.agent_pool` with the study and more arguments in a worker."""
+        return await asyncio.wrap_future(self._service.pool.submit(function, self._pickled, *arguments))
 
     async def report(self, patience: float | None = PATIENCE) -> list[str] | None:
         """Return the sections of the current report, for which the agent may need some time.
@@ -71,7 +71,7 @@ class Case:
             async with asyncio.timeout(patience):
                 while True:
                     if self._report is None:
-                        self._report = event, self._service.thinker.submit(thinker.report, self._pickled)
+                        self._report = event, self._service.pool.submit(agent_pool.report, self._pickled)
                     included, future = report = self._report
                     try:
                         sections = await asyncio.shield(asyncio.wrap_future(future))
@@ -92,15 +92,15 @@ class StudyService:
 
     Args:
         storage: path of a SQLite file, or any URL of SQLAlchemy.
-        thinker: the worker processes of the agents.
+        pool: the worker processes of the agents.
         trusted: import paths of agents whose code may be run if a study names one of them.
 
     Attributes:
         database_name: name of the database, without its path.
     """
 
-    def __init__(self, storage: Path | str, thinker: Thinker, trusted: Collection[str] = ()) -> None:
-        self.storage, self.thinker, self.trusted = str(storage), thinker, frozenset(trusted)
+    def __init__(self, storage: Path | str, pool: AgentPool, trusted: Collection[str] = ()) -> None:
+        self.storage, self.pool, self.trusted = str(storage), pool, frozenset(trusted)
         self.database_name = _database_name(self.storage)
         self._cases: dict[str, Case] = {}
         self._names: list[str] = []
@@ -152,7 +152,7 @@ class StudyService:
         Raises:
             ArgumentError, OperationError: as ``read`` and :func:`create_study`.
         """
-        return await asyncio.wrap_future(self.thinker.submit(thinker.create, b"", read, self.trusted, self.storage))
+        return await asyncio.wrap_future(self.pool.submit(agent_pool.create, b"", read, self.trusted, self.storage))
 
     def error_message(self, error: Exception) -> str:
         """Return the message of an error, with the name of the database instead of its path or URL."""

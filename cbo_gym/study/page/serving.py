@@ -14,9 +14,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.study.page.access import MIN_TOKEN, AccessPolicy, is_loopback
+from cbo_gym.study.page.agent_pool import THINK_SECONDS, AgentPool
 from cbo_gym.study.page.application import make_app
 from cbo_gym.study.page.service import StudyService
-from cbo_gym.study.page.thinker import THINK_SECONDS, Thinker
 
 MAX_CONNECTIONS = 100
 # Seconds within which a connection must send the head of its next request.
@@ -74,8 +74,8 @@ def serve(
     if token is not None and len(token) < MIN_TOKEN:
         raise ArgumentError(f"the token must have at least {MIN_TOKEN} characters; given {len(token)}")
     new_token = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
-    thinker = Thinker(think_seconds)
-    service = StudyService(storage, thinker, trusted)
+    pool = AgentPool(think_seconds)
+    service = StudyService(storage, pool, trusted)
     # A database that cannot be read is an error now, not in the browser.
     service.names()
     with _listening(host, port) as listener:
@@ -100,7 +100,7 @@ def serve(
         try:
             uvicorn.Server(config).run(sockets=[listener])
         finally:
-            thinker.close()
+            pool.close()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -21,6 +21,6 @@ def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
     return HTMLResponse(lenient(_environment.get_template(f"{template}.html").render(context)), status)
 
 
-def plain_page(status: int, title: str, words: str) -> HTMLResponse:
+def plain_page(status: int, title: str, message: str) -> HTMLResponse:
     """Render a page with one message, mostly an error."""
-    return page("message", status, title=title, words=words)
+    return page("message", status, title=title, message=message)

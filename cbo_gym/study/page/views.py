@@ -21,18 +21,18 @@ MAX_CARDS = 30
 
 
 @dataclass(frozen=True)
-class Problem:
+class FormError:
     """A mistake in a form.
 
     Attributes:
         form: the id of the form.
-        words: the message; empty if the form is only to be shown again.
+        message: the message; empty if the form is only to be shown again.
         typed: the input.
         status: the status of the answer.
     """
 
     form: str
-    words: str
+    message: str
     typed: FormInput
     status: int
 
@@ -46,7 +46,7 @@ def fields_of(
     prefix: str,
     names: Iterable[str],
     filled: Mapping[str, Any],
-    problem: Problem | None,
+    problem: FormError | None,
     form: str,
     needed: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _options(case: Case, name: str, prefix: str) -> tuple[str, ...]:
 # Trials ------------------------------------------------------------------------------------------------------
 
 
-def card_of(case: Case, entry: Entry, problem: Problem | None = None, form: str = "") -> dict[str, Any]:
+def card_of(case: Case, entry: Entry, problem: FormError | None = None, form: str = "") -> dict[str, Any]:
     """Return a trial, and the fields of its form, filled with the known values.
 
     ``done`` and ``context`` are pairs of name and value with unit; ``was_set``, ``others`` and ``measured`` are fields.
@@ -187,7 +187,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
     }
 
 
-def study_context(case: Case, problem: Problem | None) -> dict[str, Any]:
+def study_context(case: Case, problem: FormError | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
     # Of later events an open page is notified.
     event, entries, best = case.study.events, case.study.trials, case.study.best_trials

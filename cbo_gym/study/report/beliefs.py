@@ -33,7 +33,7 @@ MARGIN = 0.6
 def beliefs(snapshot: Snapshot) -> dict[str, Any] | str:
     """Return figures and notes; a sentence if the agent has no model."""
     if snapshot.agent is None:
-        return snapshot.silence
+        return snapshot.no_beliefs
     codec = snapshot.study.interface.codec
     with page_style():
         content = _arms(snapshot, codec) if isinstance(codec, ArmCodec) else _panels(snapshot)
@@ -165,7 +165,7 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     sign = snapshot.description.goals[0].sign
     ruled_out = [arm for arm in range(len(arms)) if arm not in possible and not counts[arm]]
     order = sorted(set(range(len(arms))) - set(ruled_out), key=lambda arm: (counts[arm] == 0, -sign * band.mean[arm]))
-    shown = order[:MAX_ARMS]
+    chosen = order[:MAX_ARMS]
     legend = (
         f"The expected {snapshot.units.objectives[0]} of each arm: mean and 95 % interval from its own rounds, with "
         "the number of rounds."
@@ -175,13 +175,13 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
             f" By the diagram only {len(possible)} of the {len(arms)} arms can be optimal: those that set a possibly "
             "optimal set. The others are grey, and are shown only if they were tried."
         )
-    best = max(shown, key=lambda arm: sign * band.mean[arm])
-    label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"
-    remainder = len(order) - len(shown)
+    best = max(chosen, key=lambda arm: sign * band.mean[arm])
+    label = f"{len(chosen)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"
+    remainder = len(order) - len(chosen)
     return {
         "legend": legend,
         "panels": [],
-        "figure": image(_arm_figure(snapshot, arms, band, counts, shown, possible), label),
+        "figure": image(_arm_figure(snapshot, arms, band, counts, chosen, possible), label),
         "notes": [f"{remainder} more arms are not shown."] if remainder else [],
         "ruled_out": [snapshot.words(arms[arm]) for arm in ruled_out],
     }
@@ -192,19 +192,19 @@ def _arm_figure(
     arms: Sequence[Mapping[str, float]],
     band: Band,
     counts: np.ndarray,
-    shown: Sequence[int],
+    chosen: Sequence[int],
     possible: set[int],
 ) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2, 0.7 + ARM_HEIGHT * len(shown)), layout="constrained")
+    figure = Figure(figsize=(4.2, 0.7 + ARM_HEIGHT * len(chosen)), layout="constrained")
     axis = figure.add_subplot()
-    for row, arm in enumerate(shown):
+    for row, arm in enumerate(chosen):
         colour = BLUE if arm in possible else GREY
         axis.plot([band.low[arm], band.high[arm]], [row, row], color=colour, linewidth=4, alpha=0.3)
         axis.plot([band.mean[arm]], [row], "D" if counts[arm] else "|", color=colour, markersize=4.5)
-    labels = [f"{snapshot.words(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
-    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.units.objectives[0]))
-    axis.set_yticks(range(len(shown)), labels)
+    labels = [f"{snapshot.words(arms[arm])}  ({counts[arm]} rounds)" for arm in chosen]
+    axis.set(ylim=(len(chosen) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.units.objectives[0]))
+    axis.set_yticks(range(len(chosen)), labels)
     axis.grid(axis="y", visible=False)
     return figure

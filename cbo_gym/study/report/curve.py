@@ -71,9 +71,9 @@ def _hypervolume(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
             front = front[non_dominated(front)]
         volumes.append(hypervolume(front, reference))
     point = ", ".join(f"{name} = {value:.4g}" for name, value in zip(names, units.to_values(reference), strict=True))
-    what = "area" if len(names) == 2 else "volume"
+    noun = "area" if len(names) == 2 else "volume"
     note = (
-        f"The line is the {what} between the measured rounds that are not dominated and the reference point {point}: "
+        f"The line is the {noun} between the measured rounds that are not dominated and the reference point {point}: "
         f"the worst measured values and {100 * MARGIN:g} % of their range more, so that it moves with worse rounds. "
         "Noise raises single rounds, and with them the line."
     )
@@ -140,8 +140,8 @@ def _figure(snapshot: Snapshot, missed: np.ndarray, curve: _Curve) -> Figure:
     if curve.rewards is not None:
         axis.plot(positions[~missed], curve.rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
         if missed.any():
-            words = f"breaks {snapshot.units.conditions}"
-            axis.plot(positions[missed], curve.rewards[missed], "x", color=ORANGE, markersize=4.5, label=words)
+            label = f"breaks {snapshot.units.conditions}"
+            axis.plot(positions[missed], curve.rewards[missed], "x", color=ORANGE, markersize=4.5, label=label)
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")

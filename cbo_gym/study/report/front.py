@@ -98,4 +98,4 @@ def _forecast(snapshot: Snapshot) -> Bands:
     if not bands:
         return {}
     best = non_dominated(snapshot.units.to_rewards(np.stack([band.mean for band in bands.values()], -1)))
-    return {name: Band(*(part[best] for part in band)) for name, band in bands.items()}
+    return {name: Band(*(values[best] for values in band)) for name, band in bands.items()}

@@ -24,7 +24,7 @@ from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
 from cbo_gym.study.report.trust import stopping, trust
 from cbo_gym.study.study import Study
-from cbo_gym.study.suggesting import one_at_a_time
+from cbo_gym.study.suggesting import agents_lock
 from cbo_gym.study.trials import Entry, Status
 from cbo_gym.version import __version__
 
@@ -70,7 +70,7 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
         study: the study.
         preview: if no trial is running, include the next suggestion, which takes as long as :meth:`Study.ask`.
     """
-    with one_at_a_time():
+    with agents_lock():
         snapshot = Snapshot(study)
         parts = {
             "description": study.description,
@@ -146,12 +146,12 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
     ]
     following = "No trial is running; ask for the next one."
     if preview and not pending and (action := snapshot.next()) is not None:
-        words = [
+        sentences = [
             f"{name} expected to be {mean} ({ends})"
             for name, band in snapshot.forecasts([action]).items()
             for mean, ends in [interval(band)]
         ]
-        expected = f", with {' and '.join(words)}" if words else ""
+        expected = f", with {' and '.join(sentences)}" if sentences else ""
         following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{expected}."
     recommendation = _recommended_set if snapshot.description.objectives else _recommendation
     return {"pending": pending, "next": following, "recommended": recommendation(snapshot)}
@@ -170,10 +170,10 @@ def _recommended_set(snapshot: Snapshot) -> dict[str, Any] | None:
         header.append(snapshot.with_unit(name))
         for row, action in zip(rows, recommended, strict=True):
             ends = action.expected.intervals.get(name)
-            words = "" if ends is None else f" ({number(ends[0])} to {number(ends[1])})"
-            row.append(f"{number(action.expected[name])}{words}")
-    words = f"{len(rows)} actions, none of which is expected to dominate another" if len(rows) > 1 else rows[0][0]
-    return {"where": "", "words": words, "header": header, "rows": rows, "note": ", with 95 % intervals in brackets"}
+            summary = "" if ends is None else f" ({number(ends[0])} to {number(ends[1])})"
+            row.append(f"{number(action.expected[name])}{summary}")
+    summary = f"{len(rows)} actions, none of which is expected to dominate another" if len(rows) > 1 else rows[0][0]
+    return {"where": "", "words": summary, "header": header, "rows": rows, "note": ", with 95 % intervals in brackets"}
 
 
 def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -214,10 +214,10 @@ def _trials(snapshot: Snapshot) -> dict[str, Any]:
     if not frame["reason"].str.len_chars().sum():
         frame = frame.drop("reason")
     # Times are shown to the minute.
-    shown = frame.head(MAX_TRIALS).with_columns(pl.col("asked", "ended").str.slice(0, 16).str.replace("T", " "))
+    rows_shown = frame.head(MAX_TRIALS).with_columns(pl.col("asked", "ended").str.slice(0, 16).str.replace("T", " "))
     return {
         "trial_header": [_title(snapshot, name) for name in frame.columns],
-        "trial_rows": shown.rows(),
+        "trial_rows": rows_shown.rows(),
         "left_out": len(frame) > MAX_TRIALS,
     }
 

@@ -52,7 +52,7 @@ class Snapshot:
         others: Measured values of all other rounds, except those of campaigns with other mechanisms.
         imported: Number of rounds of imported data.
         agent: Copy of the agent; None if there are no beliefs to show.
-        silence: Reason why there are no beliefs.
+        no_beliefs: Reason why there are no beliefs.
         context: Context of the last trial; None in the other modes.
     """
 
@@ -60,7 +60,7 @@ class Snapshot:
         self.study, self.description, self.units = study, study.description, study.units
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
-        state, self.agent, self.silence = study.agent_snapshot(self.context)
+        state, self.agent, self.no_beliefs = study.agent_snapshot(self.context)
         imported = [past for event in state.events for past in event.payload.get("rounds", ())]
         known = ("measured", "partial", "closed")
         trials = [entry.record for entry in state.trials.entries.values() if entry.status in known]

@@ -23,14 +23,14 @@ ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed befo
 def system(snapshot: Snapshot) -> dict[str, Any]:
     """Return the figure of the diagram and the cells of the tables."""
     description, interface, roles = snapshot.description, snapshot.study.interface, roles_of(snapshot.study.interface)
-    words = ROLES | ({"acted on": "has parameters"} if description.parameters else {})
-    words |= {"reward": "objective"} if description.objectives else {}
+    titles = ROLES | ({"acted on": "has parameters"} if description.parameters else {})
+    titles |= {"reward": "objective"} if description.objectives else {}
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in snapshot.rounds:
         for name, value in snapshot.units.native_values(known.action).items():
             set_to[name].append(value)
     variables = [
-        [*_set_cells(snapshot, name, words[roles[name]], set_to[name]), *_measured_cells(snapshot, name)]
+        [*_set_cells(snapshot, name, titles[roles[name]], set_to[name]), *_measured_cells(snapshot, name)]
         for name in interface.nodes
     ]
     variables += [
@@ -46,7 +46,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
         [limit, f"{sum(limit not in broken_limits for broken_limits in broken)} of {len(broken)}"]
         for limit in description.limits
     ]
-    diagram = _diagram(snapshot, roles, words, set_to) if snapshot.study.diagram else ""
+    diagram = _diagram(snapshot, roles, titles, set_to) if snapshot.study.diagram else ""
     return {
         "diagram": diagram,
         "variables": variables,
@@ -99,7 +99,7 @@ def _typical(values: list[Any]) -> Any:
     return max(values, key=values.count) if isinstance(values[0], str) else float(np.mean(values))
 
 
-def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], set_to: dict[str, list[Any]]) -> str:
+def _diagram(snapshot: Snapshot, roles: dict[str, str], titles: dict[str, str], set_to: dict[str, list[Any]]) -> str:
     """Draw the diagram with the mean of each node, how often it was set, and its last action."""
     diagram: Any = snapshot.study.diagram
     lines: dict[str, list[Line]] = defaultdict(list)
@@ -119,7 +119,7 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], words: dict[str, str], s
         for name, role in roles.items()
     }
     key = [
-        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, words[role])
+        ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, titles[role])
         for role in ("acted on", "context", "reward")
         if role in roles.values()
     ]
@@ -134,11 +134,11 @@ def _costs(snapshot: Snapshot) -> str:
     costs = snapshot.study.interface.costs
     if costs is None:
         return ""
-    entries, shown = snapshot.study.trials, {known.number for known in snapshot.rounds}
+    entries, numbers = snapshot.study.trials, {known.number for known in snapshot.rounds}
     paid = [
         trial_cost(snapshot.units, entry, entries)
         for entry in entries
-        if entry.number in shown or entry.status == "measured"
+        if entry.number in numbers or entry.status == "measured"
     ]
     trials = "One measured trial" if len(paid) == 1 else f"{len(paid)} measured trials"
     spent = f" {trials} cost {number(float(add_up(paid)))} in all." if paid else ""

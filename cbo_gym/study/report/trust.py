@@ -44,10 +44,10 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
     """Return a table and figures of the leave-one-out predictions; a sentence if the agent has none."""
     agent, categories = snapshot.agent, snapshot.units.categories
     if agent is None:
-        return snapshot.silence
-    left_out = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
-    numbers = [name for name in snapshot.study.interface.nodes if name in left_out and name not in categories]
-    by_name = {name: left_out[name] for name in numbers if len(left_out[name].values) > 1}
+        return snapshot.no_beliefs
+    predictions_of = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
+    numbers = [name for name in snapshot.study.interface.nodes if name in predictions_of and name not in categories]
+    by_name = {name: predictions_of[name] for name in numbers if len(predictions_of[name].values) > 1}
     if not by_name:
         return f"{snapshot.description.agent} has no models whose predictions can be compared with the rounds."
     by_name = {name: _native(snapshot, name, predictions) for name, predictions in by_name.items()}
@@ -71,36 +71,36 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
     return {"rows": rows, "panels": panels}
 
 
-def _native(snapshot: Snapshot, name: str, left_out: LeaveOneOut) -> LeaveOneOut:
+def _native(snapshot: Snapshot, name: str, prediction: LeaveOneOut) -> LeaveOneOut:
     """Return predictions in the study's units."""
     if snapshot.units.objectives != (name,):
-        return left_out
+        return prediction
     native = snapshot.units.to_values
     low, high = snapshot.units.to_ends(
-        left_out.predictions - left_out.half_widths, left_out.predictions + left_out.half_widths
+        prediction.predictions - prediction.half_widths, prediction.predictions + prediction.half_widths
     )
-    return left_out._replace(
-        values=native(left_out.values), predictions=native(left_out.predictions), half_widths=(high - low) / 2
+    return prediction._replace(
+        values=native(prediction.values), predictions=native(prediction.predictions), half_widths=(high - low) / 2
     )
 
 
-def _panel(left_out: LeaveOneOut) -> Figure:
+def _panel(prediction: LeaveOneOut) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=PANEL, layout="constrained")
     axis = figure.add_subplot()
-    for chosen, colour in ((left_out.covered, BLUE), (~left_out.covered, ORANGE)):
+    for chosen, colour in ((prediction.covered, BLUE), (~prediction.covered, ORANGE)):
         axis.errorbar(
-            left_out.values[chosen],
-            left_out.predictions[chosen],
-            left_out.half_widths[chosen],
+            prediction.values[chosen],
+            prediction.predictions[chosen],
+            prediction.half_widths[chosen],
             fmt="o" if colour == BLUE else "D",
             color=colour,
             markersize=3.5,
             elinewidth=1.0,
             alpha=0.7,
         )
-    ends = float(left_out.values.min()), float(left_out.values.max())
+    ends = float(prediction.values.min()), float(prediction.values.max())
     axis.plot(ends, ends, color=GREY, linewidth=0.8, linestyle=":")
     axis.set(xlabel="measured", ylabel="predicted from the others")
     return figure

@@ -28,7 +28,7 @@ MAX_WORKERS = 4
 Answer = TypeVar("Answer")
 
 
-class Thinker:
+class AgentPool:
     """Worker processes that call agents and keep the agents in memory for the next call.
 
     All calls of a study go to the same worker and run one at a time, in the order of their submission. Studies are
