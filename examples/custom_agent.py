@@ -7,7 +7,7 @@ from cbo_gym import Agent, Mode, leaderboard, sweep
 
 
 class KeepBest(Agent):
-    """Jumps around the best action so far.
+    """Agent that jumps around the best action so far.
 
     Args:
         step: standard deviation of a jump, in units of the action box.

@@ -38,10 +38,13 @@ from cbo_gym.scm import GaussianMixture, Intervention
 
 SOURCE = "Blasius et al. (2020), Nature 577, experiment C1; doi 10.6084/m9.figshare.10045976.v1, CC BY 4.0"
 COLUMNS = ("time", "algae", "rotifers", "eggs", "dead animals", "external medium")
-ALGAE_NITROGEN = 28.0  # umol N/l in 10^6 cells/ml, at 28e-9 umol N a cell
-DAY = (0.65, 1.35)  # intervals between measurements that count as a day
+# umol N/l in 10^6 cells/ml, at 28e-9 umol N a cell.
+ALGAE_NITROGEN = 28.0
+# Intervals between measurements that count as a day.
+DAY = (0.65, 1.35)
 TRAINING_SHARE = 0.75
-STEPS_A_DAY = 100  # of the integration of dissolved nitrogen
+# Number of steps of the integration of dissolved nitrogen.
+STEPS_A_DAY = 100
 NODES = ("N", "P", "J", "A", "E", "D")
 LABELS = {
     "N": "dissolved nitrogen N\n(µmol N/l, reconstructed)",
@@ -51,10 +54,13 @@ LABELS = {
     "E": "eggs E (1/ml)",
     "D": "dead animals D (1/ml)",
 }
-DRAWS = 2**11  # quasi-random, of the noise of a day
-BLOCK_DAYS, RESAMPLES = 7, 2000  # of the block bootstrap
+# Number of quasi-random draws of the noise of a day.
+DRAWS = 2**11
+# Length of a block, and number of resamples, of the block bootstrap.
+BLOCK_DAYS, RESAMPLES = 7, 2000
 
-Days = dict[str, np.ndarray]  # node, "time" or "N_in" -> a value a day
+# Node, "time" or "N_in" -> a value for each day.
+Days = dict[str, np.ndarray]
 
 Forecast = Callable[[np.ndarray, Days, Days], np.ndarray]
 
@@ -70,7 +76,7 @@ MECHANISMS: dict[str, Forecast] = {
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
-    """The columns of the data file by the names in ``COLUMNS``, rows in the order of time."""
+    """Return the columns of the data file by the names in ``COLUMNS``, with rows in the order of time."""
     with path.open(newline="") as file:
         header, *rows = csv.reader(file)
     names = [next((name for name in COLUMNS if title.strip().startswith(name)), "") for title in header]
@@ -82,7 +88,7 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
 
 
 def dissolved_nitrogen(time: np.ndarray, algae: np.ndarray, external: np.ndarray) -> np.ndarray:
-    """Dissolved nitrogen, which was not measured: dN = delta (N_in - N) - F_P(N) P along the measured algae.
+    """Return dissolved nitrogen, which was not measured: dN = delta (N_in - N) - F_P(N) P along the measured algae.
 
     Algae are interpolated between measurements. The equation forgets its start, N = N_in, within a few days.
     """
@@ -99,7 +105,7 @@ def dissolved_nitrogen(time: np.ndarray, algae: np.ndarray, external: np.ndarray
 
 
 def to_nodes(table: dict[str, np.ndarray]) -> Days:
-    """The nodes of the daily map from the second measurement on.
+    """Return the nodes of the daily map from the second measurement on.
 
     Rotifers were counted whole: juveniles are those that hatched from the eggs of the measurement before, and the rest
     are adults. Where that leaves none, the counts contradict each other, and the measurement is left out.
@@ -124,19 +130,19 @@ def take(days: Days, rows: np.ndarray) -> Days:
 
 
 def consecutive(days: Days) -> tuple[Days, Days]:
-    """Yesterdays and todays: neighbouring measurements about a day apart."""
+    """Return the pairs of yesterday and today: neighbouring measurements about a day apart."""
     gap = np.diff(days["time"])
     first = np.flatnonzero((gap >= DAY[0]) & (gap <= DAY[1]))
     return take(days, first), take(days, first + 1)
 
 
 def residuals(node: str, factors: np.ndarray, old: Days, new: Days) -> np.ndarray:
-    """Return the residuals of a node's square root, with its parents as measured."""
+    """Return the residuals of the square root of a node, computed from the measured parents."""
     return np.sqrt(new[node]) - np.sqrt(MECHANISMS[node](factors, old, new))
 
 
 def fit_factors(old: Days, new: Days) -> dict[str, np.ndarray]:
-    """Of each node the factors with the least squares of :func:`residuals`."""
+    """Return the factors of each node that minimise the squares of :func:`residuals`."""
     factors = {}
     for node in NODES:
         start = np.zeros(1 if node == "N" else 2)
@@ -153,7 +159,7 @@ def as_scales(factors: dict[str, np.ndarray]) -> Scales:
 
 
 def forecast(scales: Scales, noise: dict[str, GaussianMixture], old: Days, new: Days) -> Days:
-    """One-day-ahead draws of every node from yesterday's measurements and today's N_in: ``(days, DRAWS)`` a node."""
+    """Draw one-day-ahead forecasts of every node from yesterday's measurements and today's N_in, ``(days, DRAWS)``."""
     column = {name: values[:, None] for name, values in old.items()}
     scm = model.daily_map(scales, column, noise)
     actions = Intervention([new["N_in"][:, None], column["J"], column["A"]])
@@ -164,12 +170,12 @@ def forecast(scales: Scales, noise: dict[str, GaussianMixture], old: Days, new: 
 
 
 def rmse(errors: np.ndarray) -> np.ndarray:
-    """Root mean square along the last axis."""
+    """Return the root mean square along the last axis."""
     return np.sqrt(np.mean(np.square(errors), axis=-1))
 
 
 def error_table(draws: Days, old: Days, new: Days, typical: Days) -> pl.DataFrame:
-    """Root mean squared errors on ``new``, a row a node.
+    """Return the root mean squared errors on ``new``, with a row for each node.
 
     Of the forecast (the mean of its draws), of "as yesterday" and of the mean of the training days, in native units.
     ``ratio`` is the forecast's to yesterday's; its 95 % interval comes from a bootstrap over blocks of a week.
@@ -194,7 +200,7 @@ def error_table(draws: Days, old: Days, new: Days, typical: Days) -> pl.DataFram
 
 
 def draw(days: Days, new: Days, draws: Days, held_out_from: float, errors: pl.DataFrame) -> Figure:
-    """Measurements and one-day-ahead forecasts of all nodes, the held-out days shaded."""
+    """Draw the measurements and one-day-ahead forecasts of all nodes, with the held-out days shaded."""
     figure = Figure(figsize=(13, 15), layout="constrained")
     for axis, node, row in zip(
         figure.subplots(len(NODES), 1, sharex=True), NODES, errors.iter_rows(named=True), strict=True
@@ -253,7 +259,7 @@ def to_mixture(fitted: GaussianMixture) -> Mixture:
 
 
 def fit(path: Path, source: str, components: int | str) -> tuple[Coefficients, Figure, pl.DataFrame]:
-    """The coefficients, the figure and the table of errors of a data file."""
+    """Return the coefficients, the figure and the table of errors of a data file."""
     days = to_nodes(read_table(path))
     old, new = consecutive(days)
     split = days["time"][0] + TRAINING_SHARE * (days["time"][-1] - days["time"][0])

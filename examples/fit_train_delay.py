@@ -29,14 +29,19 @@ from scipy.optimize import nnls
 from cbo_gym.problems.systems.train_delay import SHAPES, network_sem
 from cbo_gym.scm import Intervention, Linear, SeparableSEM, Tanh, Uniform
 
-LEAST_SLOPE = 0.01  # of the linear part of every direct connection, which the network has to hold
-WINSORISED = 0.02  # of all training values, at both ends of `added` and the upper end of `total`
-TRAINING = 0.75  # of the hours
+# Smallest slope of the linear part of every direct connection, so that all are in the network.
+LEAST_SLOPE = 0.01
+# Share of the training values that is winsorised at both ends of `added` and at the upper end of `total`.
+WINSORISED = 0.02
+# Share of the hours that are training data.
+TRAINING = 0.75
 QUANTILES = 21
 REFITS = 40
-HEAVY = 1e4  # weight of the row that fixes a sum in least squares
+# Weight of the row that fixes a sum in least squares.
+HEAVY = 1e4
 
-Edge = tuple[int, int]  # effect, cause
+# Effect and cause.
+Edge = tuple[int, int]
 
 
 class Hours(NamedTuple):
@@ -101,7 +106,8 @@ def scale(data: Hours) -> Scaled:
     total = np.minimum(data.total, np.nanquantile(data.total[training], 1.0 - WINSORISED))
     smallest, largest = np.nanmin(added[training], axis=0), np.nanmax(added[training], axis=0)
     unit = float(np.max(largest - smallest))
-    signals = (np.nan_to_num(added) - smallest) / unit  # a station without trains neither loses nor makes up time
+    # A station without trains neither adds nor reduces delay.
+    signals = (np.nan_to_num(added) - smallest) / unit
     return Scaled(signals.clip(0.0, 1.0), np.nan_to_num(total) / unit, ~np.isnan(total), training, unit)
 
 
@@ -131,7 +137,7 @@ def fit(data: Scaled, edges: list[Edge], contraction: float) -> Fit:
 def _fit_station(
     i: int, data: Scaled, y: np.ndarray, edges: list[Edge], contraction: float, reach: np.ndarray
 ) -> tuple[dict[tuple[int, int, str], float], float]:
-    """Coefficients and intercept of one equation: least squares with non-negative, bounded slopes."""
+    """Return coefficients and intercept of one equation, by least squares with non-negative, bounded slopes."""
     rows = data.training & data.seen[:, i]
     terms = [(j, shape) for effect, j in edges if effect == i for shape in SHAPES]
     target = (y - data.signals)[rows, i]
@@ -140,7 +146,7 @@ def _fit_station(
     columns = np.stack([SHAPES[shape](y[rows, j]) for j, shape in terms], axis=1)
     steepest = np.array([SHAPES[shape].steepest(-0.1 * reach[j], reach[j]) for j, shape in terms])
     minima = np.array([LEAST_SLOPE if shape == "linear" else 0.0 for _, shape in terms])
-    # In units of slope, with another unknown for the slope left over, the bound is a sum that a heavy row fixes.
+    # In units of slopes, with the unused slope as one more unknown, the bound is a fixed sum: a row of large weight.
     centred = (columns - columns.mean(axis=0)) / steepest
     residual = target - columns @ minima
     design = np.vstack([np.column_stack([centred, np.zeros(len(residual))]), np.full(len(terms) + 1, HEAVY)])
@@ -151,7 +157,7 @@ def _fit_station(
 
 
 def through_edges(coefficients: dict[tuple[int, int, str], float], y: np.ndarray) -> np.ndarray:
-    """F(y) for y of shape (..., stations)."""
+    """Return F(y) for y of shape (..., stations)."""
     total = np.zeros_like(y)
     for (i, j, shape), value in coefficients.items():
         total[..., i] += value * SHAPES[shape](y[..., j])
@@ -159,7 +165,7 @@ def through_edges(coefficients: dict[tuple[int, int, str], float], y: np.ndarray
 
 
 def describe(data: Hours, scaled: Scaled, fitted: Fit, edges: list[Edge]) -> dict[str, Any]:
-    """The network as the package reads it."""
+    """Return the network in the form that the package reads."""
     probabilities = np.linspace(0.0, 1.0, QUANTILES)
     stations = []
     for i, name in enumerate(data.stations):
@@ -180,7 +186,7 @@ def _digits(number: float) -> float:
 
 
 def reconstruct(network: dict[str, Any], scaled: Scaled) -> dict[str, np.ndarray]:
-    """Delays in minutes, shape (hours, stations), by the data from which they are reconstructed."""
+    """Return the delays in minutes, shape (hours, stations), given the data of these hours."""
     sem = network_sem(network)
     baseline = np.array([station["baseline_minutes"] for station in network["stations"]])
     everything = Intervention((1.0,) * sem.action_dim)
@@ -200,7 +206,7 @@ def reconstruct(network: dict[str, Any], scaled: Scaled) -> dict[str, np.ndarray
 
 
 def baselines(scaled: Scaled) -> dict[str, np.ndarray]:
-    """Predictors that know no network: each station's mean of the training hours, and its hour before."""
+    """Return two predictors that use no network: each station's mean over the training hours, and its last hour."""
     minutes = np.where(scaled.seen, scaled.delays * scaled.unit, np.nan)
     mean = np.nanmean(minutes[scaled.training], axis=0)
     before = np.vstack([mean, np.where(scaled.seen, minutes, mean)[:-1]])
@@ -208,7 +214,7 @@ def baselines(scaled: Scaled) -> dict[str, np.ndarray]:
 
 
 def errors(predicted: np.ndarray, scaled: Scaled, hours: np.ndarray) -> dict[str, float]:
-    """Root mean square and mean absolute error in minutes over the stations that saw trains in ``hours``."""
+    """Return root mean square and mean absolute error in minutes over the stations that saw trains in ``hours``."""
     wanted = scaled.seen & hours[:, None]
     difference = (predicted - scaled.delays * scaled.unit)[wanted]
     return {"rms": _digits(np.sqrt(np.mean(difference**2))), "mean_absolute": _digits(np.abs(difference).mean())}

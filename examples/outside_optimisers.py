@@ -45,13 +45,14 @@ def main() -> None:
 
     print(
         sweep(
-            # A class of one's own is named by its import path, so that worker processes find it: here, this file.
+            # A user's class is named by its import path, so that worker processes find it: here, this file.
             agents=["Random", "Optuna(sampler='TPE')", "Optuna(sampler='CMA-ES')", "outside_optimisers:BoTorchEI"],
             envs=["CBO/ToyGraph-v0"] if arguments.quick else ENVS,
             seeds=range(1 if arguments.quick else 5),
             folder=arguments.out,
             horizon=6 if arguments.quick else 60,
-            n_jobs=1 if arguments.quick else -1,  # to start processes would take longer than the rounds
+            # Starting processes would take longer than a quick run.
+            n_jobs=1 if arguments.quick else -1,
         )
     )
     for row in leaderboard(arguments.out).per_env.iter_rows(named=True):

@@ -1,8 +1,8 @@
-"""Average regret on the eight games of the CBO-MW paper, against its adversary and another that sees past play alone.
+"""Average regret on the eight games of the CBO-MW paper, against its adversary and one that sees only past actions.
 
 Sussex, Sessa, Makarova and Krause (2024), "Adversarial causal Bayesian optimization", sec. 5. In the paper's program
 the adversary answers the agent's mixed strategy of the round: for multiplicative weights these weights, for an agent
-that chooses one action this action, which it thus knows before it moves. In one of five rounds it moves at random. An
+that chooses one action, that action. In one of five rounds it moves at random. An
 environment sees actions only, so its adversary answers past play; this script hands the mixed strategy over.
 
 Tables have means over seeds with 95 % t-intervals, and what CBO-MW has less than each of the others, seed by seed. Runs
@@ -36,14 +36,16 @@ from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round
 GAMES = [f"{name}-{form}" for name in ("Dropwave", "Alpine2", "Rosenbrock", "Ackley") for form in ("Penny", "Perturb")]
 AGENTS = ("CBO-MW", "GP-MW", "MCBO", "GP-UCB", "Random")
 STYLES = line_styles(AGENTS)
-JITTER = 0.2  # share of the adversary's moves that are random
+# Share of the adversary's moves that are random.
+JITTER = 0.2
 ADVERSARIES = {"informed": "the paper's, which knows the mixed strategy", "adaptive": "one that sees past play"}
 
-Curves = dict[tuple[str, str], np.ndarray]  # game, agent -> average regret, a row a seed
+# Game and agent -> average regret, with a row for each seed.
+Curves = dict[tuple[str, str], np.ndarray]
 
 
 class Watched:
-    """An agent whose mixed strategy of the round can be looked at, once it has chosen."""
+    """Agent that reveals its mixed strategy of the round once it has chosen."""
 
     def __init__(self, name: str) -> None:
         self.agent = create_agent(name)
@@ -53,7 +55,7 @@ class Watched:
         self.agent.reset(task, seed)
 
     def act(self, observation: Any) -> Any:
-        # before the agent acts: the distribution of its draw, not the draw
+        # Read before the agent acts, so that the adversary sees the distribution of the action, not the action.
         self.weights = getattr(self.agent, "weights", None)
         self.action = self.agent.act(observation)
         return self.action
@@ -65,7 +67,7 @@ class Watched:
         return self.agent.recommend()
 
     def mixture(self, game: Any) -> np.ndarray:
-        """Probabilities of the game's actions, ``(n,)``."""
+        """Return the probabilities of the game's actions, ``(n,)``."""
         count = len(game.rewards)
         if isinstance(self.agent, Random):
             return np.full(count, 1.0 / count)
@@ -73,7 +75,7 @@ class Watched:
 
 
 class Informed:
-    """The paper's adversary: the best reply to an agent's mixed strategy, now and then a random move."""
+    """The paper's adversary: the best reply to an agent's mixed strategy, or with some probability a random move."""
 
     def __init__(self, agent: Watched, game: Any, seed: int) -> None:
         self.agent, self.game, self.rng = agent, game, np.random.default_rng(seed)
@@ -88,7 +90,7 @@ class Informed:
 
 
 def regrets(name: str, game: str, adversary: str, seed: int, rounds: int) -> np.ndarray:
-    """Average regret after each round against the best fixed action in hindsight, ``(rounds,)``."""
+    """Return the average regret after each round, relative to the best fixed action in hindsight, ``(rounds,)``."""
     env, agent = f"CBO/{game}-v0", Watched(name)
     opponent: Any = adversary
     if adversary == "informed":
@@ -108,7 +110,7 @@ def load_or_play(path: Path, *arguments: Any) -> np.ndarray:
 def play(
     folder: Path, agents: Sequence[str], games: Sequence[str], adversary: str, seeds: int, rounds: int, jobs: int
 ) -> Curves:
-    # a seed at a time, so that a reproduction that is stopped has the same seeds of every game
+    # One seed after the other, so that a reproduction that was stopped has the same seeds of every game.
     cells = [(agent, game, adversary, seed, rounds) for seed in range(seeds) for game in games for agent in agents]
     paths = [folder / "runs" / ("-".join(map(str, cell)) + ".npy") for cell in cells]
     calls = (delayed(load_or_play)(path, *cell) for path, cell in zip(paths, cells, strict=True))
@@ -120,7 +122,7 @@ def play(
 
 
 def table_of(curves: Curves, adversary: str) -> pl.DataFrame:
-    """A row a game and agent: the last average regret, and how much less CBO-MW has, in pairs of a seed."""
+    """Return the last average regret of each game and agent, and its difference from CBO-MW's in paired seeds."""
     rows = []
     for (game, agent), values in curves.items():
         last, less = values[:, -1], curves[game, AGENTS[0]][:, -1] - values[:, -1]
@@ -132,7 +134,7 @@ def table_of(curves: Curves, adversary: str) -> pl.DataFrame:
 
 @publication_style
 def draw(curves: Curves, games: Sequence[str], agents: Sequence[str]) -> Figure:
-    """A panel a game: mean average regret of every agent, and how sure it is."""
+    """Draw a panel for each game: the mean average regret of every agent, with its interval."""
     columns = min(4, len(games))
     figure = Figure(figsize=(2.0 * columns + 0.4, 2.1 * -(-len(games) // columns) + 0.4), layout="constrained")
     axes = figure.subplots(-(-len(games) // columns), columns, squeeze=False)

@@ -1,7 +1,7 @@
 """The experiments of Arsenyan, Grosnit, Bou-Ammar & Dalalyan, Contextual causal Bayesian optimisation.
 
-Writes figures after the paper's Fig. 3, 7, 8 and 9 and a table of regrets to a folder. Runs that are in the folder
-already are not repeated, so a stopped reproduction goes on where it was. The paper has 110 seeds and 700 rounds.
+Writes figures after the paper's Fig. 3, 7, 8 and 9 and a table of regrets to a folder. Runs that the folder already
+has are not repeated, so a reproduction that was stopped continues. The paper has 110 seeds and 700 rounds.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ ALIGNED = "CBO/CoCaAligned-v0"
 WARPED, BOTORCH = "CoCaBO(backend='warped')", "CoCaBO(backend='botorch')"
 BLIND = "CoCaBO(use_contexts=False)"
 ROUNDS, LONG = 300, {"CBO/PSAContextual2-v0": 700}
-QUICK_ROUNDS = 20  # so many that two arms have been played at random, eight times each, and then as they see fit
+# Two arms have eight random plays each, and the rest are chosen by the method.
+QUICK_ROUNDS = 20
 QUICK_FIGURES = ["fig3", "fig9"]
 NOISES = (0.01, 0.05, 0.25, 1.25, 6.25)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One comparison: lines (label -> agent and environment), and whose choices of scopes are shown above it."""
+    """One comparison: lines (label -> agent and environment), and the agents whose choices of scopes are shown."""
 
     title: str
     lines: Mapping[str, tuple[str, str]]
@@ -85,7 +86,7 @@ Runs = Callable[[str, str], list[Run]]
 
 
 def run_all(figures: Sequence[str], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
-    """Play what is not in the folder yet, and return all runs of the figures; ``rounds`` is None for ours."""
+    """Play the runs that the folder lacks, and return all runs of the figures; ``rounds`` is None for the defaults."""
     pairs = {pair for name in figures for panel in FIGURES[name] for pair in panel.lines.values()}
     planned = [
         job
@@ -97,7 +98,7 @@ def run_all(figures: Sequence[str], seeds: int, rounds: int | None, folder: Path
 
 @publication_style
 def draw(panels: Sequence[Panel], runs_of: Runs) -> Figure:
-    """A column a panel: above how often each scope had been chosen, below the average of mu* - y."""
+    """Draw a column for each panel: the frequency of each scope so far, and below it the average of mu* - y."""
     rows = 2 if any(panel.choices_of for panel in panels) else 1
     figure = Figure(figsize=(max(3.5, 2.7 * len(panels)), 2.9 * rows), layout="constrained")
     axes = figure.subplots(rows, len(panels), squeeze=False)
@@ -138,7 +139,7 @@ def legend_below(axis: Axes, columns: int = 1) -> None:
 
 
 def tell_apart(axis: Axes) -> None:
-    """Draw lines that coincide in a tenth of the rounds or more inside of each other: the later, the thinner.
+    """Make lines visible that coincide in a tenth of the rounds or more: later lines are drawn thinner.
 
     Agents that play alike at first meet the same noise and earn the same.
     """
@@ -149,7 +150,7 @@ def tell_apart(axis: Axes) -> None:
 
 
 def table_of(figures: Sequence[str], runs_of: Runs) -> pl.DataFrame:
-    """Mean regrets over the last third of the rounds, with half their 95 % interval (null for one seed)."""
+    """Return mean regrets over the last third of the rounds, with half their 95 % interval (null for one seed)."""
     rows = []
     for name in figures:
         for panel in FIGURES[name]:
@@ -176,7 +177,8 @@ def main() -> None:
     figures = arguments.figures or (QUICK_FIGURES if arguments.quick else list(FIGURES))
     seeds = arguments.seeds or (1 if arguments.quick else 10)
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else None)
-    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
+    # Starting processes would take longer than a quick run.
+    jobs = 1 if arguments.quick else arguments.jobs
     folder = arguments.out or Path("runs/coca_bo-quick" if arguments.quick else "runs/coca_bo")
 
     runs = run_all(figures, seeds, rounds, folder, jobs)

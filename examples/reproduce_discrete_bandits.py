@@ -37,11 +37,14 @@ GRAPHS = ("Markovian", "IV", "XYZW", "XYZWST")
 SETS = {"all": "all", "minimal": "minimal", "possibly_optimal": "possibly optimal"}
 COLOURS = {"all": "tab:blue", "minimal": "tab:orange", "possibly_optimal": "tab:green"}
 DASHES = {"UCB": "--", "TS": "-"}
-FIRST_REPORTED = 200  # seed; smaller seeds were played while the agents were written
+# First seed of the figures; smaller seeds were played while the agents were written.
+FIRST_REPORTED = 200
 
-FINDERS = ("ParallelBandit", "SuccessiveRejects", "UCB")  # of a best arm
+# Agents that search for the best arm.
+FINDERS = ("ParallelBandit", "SuccessiveRejects", "UCB")
 MARKERS = {"ParallelBandit": "o", "SuccessiveRejects": "s", "UCB": "^"}
-AGENT_SEED = 10**6  # apart from the environment's
+# Distance of the agent's seed from the environment's.
+AGENT_SEED = 10**6
 RESAMPLED = 2000
 
 
@@ -49,12 +52,12 @@ RESAMPLED = 2000
 
 
 def pomis_agents() -> dict[str, tuple[str, str]]:
-    """Label -> (algorithm, sets)."""
+    """Return label -> (algorithm, sets)."""
     return {f"{algorithm}(sets={sets!r})": (algorithm, sets) for algorithm in DASHES for sets in SETS}
 
 
 def play_graphs(folder: Path, graphs: Sequence[str], seeds: range, horizon: int, jobs: int) -> dict[str, dict]:
-    """Graph -> agent -> cumulative regrets, a row a seed."""
+    """Return graph -> agent -> cumulative regrets, with a row for each seed."""
     curves: dict[str, dict[str, np.ndarray]] = {}
     for graph in graphs:
         env = f"CBO/{graph}Bandit-v0"
@@ -69,7 +72,7 @@ def play_graphs(folder: Path, graphs: Sequence[str], seeds: range, horizon: int,
 
 
 def regret_table(curves: dict[str, dict]) -> pl.DataFrame:
-    """Final regrets, and how they compare with those on all sets, seed by seed."""
+    """Return final regrets, and their paired differences from those on all sets."""
     rows = []
     for graph, of_agents in curves.items():
         for agent, (algorithm, sets) in pomis_agents().items():
@@ -120,7 +123,7 @@ class Setting(NamedTuple):
 
 
 class Memory:
-    """Simple regrets by agent and setting, an entry a seed; kept in a file of each."""
+    """Simple regrets by agent and setting, with an entry for each seed; each pair has a file."""
 
     def __init__(self, folder: Path, seeds: range) -> None:
         self.folder, self.seeds = folder, seeds
@@ -134,12 +137,12 @@ class Memory:
         return np.load(path)
 
     def table(self, agent: str, settings: Sequence[Setting]) -> np.ndarray:
-        """Shape ``(settings, seeds)``."""
+        """Return the regrets, shape ``(settings, seeds)``."""
         return np.stack([self.regrets(agent, setting) for setting in settings])
 
 
 def simple_regrets(name: str, setting: Setting, seeds: range) -> np.ndarray:
-    """Return simple regrets after the last round, an entry a seed, by the plain loop."""
+    """Play the plain loop; return the simple regrets after the last round, with an entry for each seed."""
     env = gym.make("CBO/ParallelBandit-v0", rare=setting.m, epsilon=setting.epsilon).unwrapped
     task = make_task(env, 0, horizon=setting.horizon)
     expected = oracle_of(env).expected_rewards(list(range(len(task.arms)))).value
@@ -165,12 +168,12 @@ class Worst(NamedTuple):
 
     @property
     def interval(self) -> np.ndarray:
-        """Low and high, shape ``(2, len(x))``."""
+        """Low and high ends, shape ``(2, len(x))``."""
         return np.quantile(self.resampled, [0.025, 0.975], axis=0)
 
     @property
     def slope(self) -> tuple[float, float, float]:
-        """Of the logarithm over that of ``x``: the least squares line's, and its interval."""
+        """Slope of the logarithm against that of ``x``, by least squares, with its interval."""
         each = np.polyfit(np.log(self.x), np.log(np.maximum(self.resampled, 1e-9)).T, 1)[0]
         own = np.polyfit(np.log(self.x), np.log(np.maximum(self.value, 1e-9)), 1)[0]
         return float(own), *np.quantile(each, [0.025, 0.975]).tolist()
@@ -188,7 +191,7 @@ def worst_over_epsilon(memory: Memory, agent: str, groups: dict[float, Sequence[
 
 
 class Plan(NamedTuple):
-    """The settings that are played on the parallel bandit."""
+    """The settings to play on the parallel bandit."""
 
     over_m: Sequence[Setting]
     over_t: Sequence[Setting]
@@ -245,7 +248,8 @@ def _draw_worst(
 ) -> None:
     for index, agent in enumerate(FINDERS):
         if name == "m" and agent != FINDERS[0]:
-            continue  # the others know nothing of m
+            # The bounds of the other agents do not depend on m.
+            continue
         worst = worst_over_epsilon(memory, agent, groups)
         low, high = worst.interval
         bars = np.maximum([worst.value - low, high - worst.value], 0.0)

@@ -1,7 +1,7 @@
 """The figures and tables of the EXCBO paper: systems whose noise has several modes.
 
 Ren, Wang, Chen and Qian, "Causal Bayesian optimization via exogenous distribution learning", sec. 7 and 11. Runs that
-are in the folder already are not repeated, so a stopped reproduction goes on where it was. Three of the systems are
+the folder already has are not repeated, so a reproduction that was stopped continues. Three of the systems are
 this package's reading of the paper: it leaves open the mixtures of the noise, the pooled test, and the fit of the
 chemostat (see envs_registry.yaml). The figures show the best expected reward of the actions played so far.
 """
@@ -30,7 +30,8 @@ from cbo_gym.evaluation.report.plots import (
     shared_legend,
 )
 
-WITHOUT_MCBO = ("GP-UCB", "EICF", "EXCBO")  # on Alpine2 the paper leaves MCBO out for its cost
+# On Alpine2 the paper leaves MCBO out because of its cost.
+WITHOUT_MCBO = ("GP-UCB", "EICF", "EXCBO")
 ALL = (*WITHOUT_MCBO, "MCBO")
 CHOSEN_BETA = Path(__file__).with_name("chosen_beta.yaml")
 COMPONENTS = {f"EXCBO(components={count})": f"EXCBO, k={count}" for count in (2, 3, 4)}
@@ -39,7 +40,7 @@ TABLE_ROUNDS = (20, 40, 60, 80, 100)
 
 @dataclass(frozen=True)
 class Panel:
-    """A plot: a task and its agents."""
+    """A panel of a figure: a task and its agents."""
 
     title: str
     task: str
@@ -57,7 +58,7 @@ def _alpine2(scale: float, std: float, agents: tuple[str, ...] = WITHOUT_MCBO) -
 
 
 def _gaussian(name: str, task: str) -> Panel:
-    """EXCBO next to MCBO with the beta chosen for its best reward: the paper quotes a tuned MCBO here."""
+    """Return EXCBO and MCBO with the beta chosen for its best reward, because the paper quotes a tuned MCBO."""
     beta = read_chosen(CHOSEN_BETA, "MCBO", "beta", "best")[task]
     return Panel(f"{name}, Gaussian noise", task, ("EXCBO", f"MCBO(beta={beta!r})"))
 
@@ -87,7 +88,8 @@ FIGURES = {
     ),
     "14": (
         _dropwave(1.0, 0.1, tuple(COMPONENTS)),
-        _alpine2(1.0, 0.05, tuple(COMPONENTS)),  # at the paper's lambda of 2 the expectation explodes
+        # With the paper's lambda of 2 the expectation is dominated by rare, huge rewards.
+        _alpine2(1.0, 0.05, tuple(COMPONENTS)),
         Panel("Chemostat (P3C2)", "CBO/Chemostat-v0", tuple(COMPONENTS)),
     ),
     "tables2-3": (
@@ -99,12 +101,12 @@ FIGURES = {
 
 
 def best_rewards(run: Run) -> np.ndarray:
-    """The best expected reward of the actions played so far, after every round."""
+    """Return the best expected reward of the actions played so far, after every round."""
     return np.maximum.accumulate(run.table["expected_reward"].to_numpy())
 
 
 def run_all(panels: list[Panel], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
-    """Play what is not in the folder yet, and return all runs of the panels."""
+    """Play the runs that the folder lacks, and return all runs of the panels."""
     planned = [job for panel in panels for job in plan(panel.agents, [panel.task], range(seeds), folder, rounds)]
     return run_with_progress(list(dict.fromkeys(planned)), jobs)
 
@@ -115,7 +117,7 @@ def finished_runs(runs: list[Run], agent: str, task: str) -> list[Run]:
 
 @publication_style
 def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
-    """The mean over seeds of every agent, and how sure it is; a panel a task."""
+    """Draw the mean over seeds of every agent with its interval, in a panel for each task."""
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(max(3.5, 2.4 * columns), 2.1 * rows + 0.5), layout="constrained")
@@ -138,7 +140,7 @@ def draw(panels: tuple[Panel, ...], runs: list[Run]) -> Figure:
 
 
 def reward_table(figures: list[str], runs: list[Run]) -> pl.DataFrame:
-    """A row a panel and agent: the best expected reward at some rounds, half its 95 % interval (null for one seed)."""
+    """Return the best expected reward at some rounds with half its 95 % interval, by panel and agent."""
     rows = []
     for name in figures:
         for panel in FIGURES[name]:
@@ -156,7 +158,7 @@ def reward_table(figures: list[str], runs: list[Run]) -> pl.DataFrame:
 
 
 def time_table(runs: list[Run]) -> pl.DataFrame:
-    """Seconds a round, recommendation included, on the task of the paper's Table 1, and their ratio to GP-UCB's."""
+    """Return seconds a round, with recommendations, on the task of the paper's Table 1, and ratios to GP-UCB's."""
     (panel,) = FIGURES["table1"]
     seconds = {
         agent: np.mean([run.seconds_a_round for run in played])
@@ -184,7 +186,8 @@ def main() -> None:
     names = arguments.figures or (["table1"] if arguments.quick else list(FIGURES))
     seeds = arguments.seeds or (1 if arguments.quick else 8)
     rounds = arguments.rounds or (2 if arguments.quick else None)
-    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
+    # Starting processes would take longer than a quick run.
+    jobs = 1 if arguments.quick else arguments.jobs
     folder = arguments.out or Path("runs/excbo-quick" if arguments.quick else "runs/excbo")
 
     runs = run_all([panel for name in names for panel in FIGURES[name]], seeds, rounds, folder, jobs)
@@ -193,7 +196,7 @@ def main() -> None:
     for name in names:
         save(draw(FIGURES[name], runs), folder, f"figure{name}" if name.isdigit() else name)
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=170, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
-        # of the intervals the last round's alone: all are in the file, but do not fit a line
+        # Only the intervals of the last round, because the others do not fit a line; the file has all.
         print(table.select(name for name in table.columns if not name.startswith("+-") or name == table.columns[-1]))
         if "table1" in names:
             times = time_table(runs)

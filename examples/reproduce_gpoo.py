@@ -1,7 +1,7 @@
 """The experiments of Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback.
 
-Writes figures after the paper's Fig. 1, 4, 5 and 6 and tables of aggregated regrets to a folder. Stopped, it goes on
-where it was. The tables' intervals are 95 % t-intervals over the runs.
+Writes figures after the paper's Fig. 1, 4, 5 and 6 and tables of aggregated regrets to a folder. If it is stopped,
+it continues at the next call. The tables' intervals are 95 % t-intervals over the runs.
 
 Fig. 6 is on the function of the published program, CBO/GPBandit3-Published-v0, by the paper's Algorithm 1 and by the
 program's own loop. For each number K of children a table has the logarithm of the mean regret, averaged over the
@@ -53,12 +53,13 @@ LOOPS = {  # the two versions of GPOO in Fig. 6
 }
 RESAMPLES = 2000
 
-Curves = dict[tuple[str, str], np.ndarray]  # (agent, environment) -> aggregated regrets, a row a run
+# Agent and environment -> aggregated regrets, with a row for each run.
+Curves = dict[tuple[str, str], np.ndarray]
 
 
 def play(folder: Path, agents: Sequence[str], envs: Sequence[str], runs: int, horizon: int, jobs: int) -> Curves:
-    """Aggregated regrets after every round of every run; runs that are in the folder already are kept."""
-    # A folder a budget: StoOO and GPTree depend on it.
+    """Return aggregated regrets after every round of every run; runs that the folder already has are kept."""
+    # One folder for each budget, because StoOO and GPTree depend on the budget.
     count = sweep(agents, envs, range(runs), folder, horizon=horizon, n_jobs=jobs)
     print(f"{folder}: {count}", flush=True)
     by_seed: dict[tuple[str, str], dict[int, np.ndarray]] = {}
@@ -69,7 +70,7 @@ def play(folder: Path, agents: Sequence[str], envs: Sequence[str], runs: int, ho
 
 
 def function_of(env_id: str) -> Any:
-    """The reward function of a one-node environment, for the figures only."""
+    """Return the reward function of a one-node environment, for the figures only."""
     (reward,) = gym.make(env_id).unwrapped.scm.variables
     return lambda actions: reward.mechanism(actions, 0.0)
 
@@ -97,7 +98,7 @@ def table_of(curves: Curves, bandit: int, budget: int) -> pl.DataFrame:
 
 @publication_style
 def draw_regrets(curves: dict[int, Curves]) -> Figure:
-    """Fig. 4: reward functions, and the aggregated regrets of the paper's methods (means, one standard deviation)."""
+    """Draw Fig. 4: reward functions, and aggregated regrets of the paper's methods (means, one std)."""
     styles = line_styles(f"{agent}(S={points})" for agent, points in IN_THE_PAPER)
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.subplots(2, len(curves), squeeze=False, gridspec_kw={"height_ratios": [2, 3]})
@@ -125,7 +126,7 @@ def draw_regrets(curves: dict[int, Curves]) -> Figure:
 
 
 def play_gpoo(env_id: str, horizon: int) -> tuple[GPOO, TreeSnapshot]:
-    """One run of GPOO, and its tree at the end."""
+    """Play one run of GPOO, and return its tree at the end."""
     env = gym.make(env_id, max_episode_steps=horizon)
     agent = GPOO()
     observation, _ = env.reset(seed=0)
@@ -151,7 +152,7 @@ def play_gpoo(env_id: str, horizon: int) -> tuple[GPOO, TreeSnapshot]:
 
 @publication_style
 def draw_tree_after(env_id: str, horizon: int) -> Figure:
-    """Fig. 1: the tree over the function, with the estimates of its leaves."""
+    """Draw Fig. 1: the tree over the function, with the estimates of its leaves."""
     _, tree = play_gpoo(env_id, horizon)
     figure = Figure(figsize=(7.0, 5.2), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True)
@@ -164,7 +165,7 @@ def draw_tree_after(env_id: str, horizon: int) -> Figure:
 
 @publication_style
 def draw_two_trees(horizon: int) -> Figure:
-    """Fig. 5: the trees on GPBandit3 with point and with average feedback, and the posteriors below."""
+    """Draw Fig. 5: the trees on GPBandit3 with point and with average feedback, and the posteriors below."""
     figure = Figure(figsize=(7.0, 4.8), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
     for (top, bottom), points in zip(axes.T, (1, 10), strict=True):
@@ -186,7 +187,7 @@ def draw_two_trees(horizon: int) -> Figure:
 
 
 def draw_grid(means: dict[int, np.ndarray], arities: Sequence[int], points: Sequence[int]) -> Figure:
-    """Fig. 6: logarithm of the mean aggregated regret on the published GPBandit3, by S and K; a panel a budget."""
+    """Draw Fig. 6: log mean aggregated regret on the published GPBandit3, by S and K, a panel for each budget."""
     figure = Figure(figsize=(5.2 * len(means), 4.4), layout="constrained")
     axes = figure.subplots(1, len(means), squeeze=False)[0]
     logs = {budget: np.log(grid) for budget, grid in means.items()}
@@ -206,7 +207,7 @@ def draw_grid(means: dict[int, np.ndarray], arities: Sequence[int], points: Sequ
 def grids_of_regrets(
     folder: Path, arities: Sequence[int], points: Sequence[int], runs: int, budget: int, jobs: int
 ) -> dict[str, np.ndarray]:
-    """Aggregated regrets of each loop on the published GPBandit3 at the end: shape ``(S, K, runs)``."""
+    """Return the final aggregated regrets of each loop on the published GPBandit3, shape ``(S, K, runs)``."""
     envs = {(s, k): f"CBO/GPBandit3-Published-v0(arity={k}, points={s})" for s in points for k in arities}
     curves = play(folder, list(LOOPS.values()), list(envs.values()), runs, budget, jobs)
     return {
@@ -216,7 +217,7 @@ def grids_of_regrets(
 
 
 def published_means(arities: Sequence[int], points: Sequence[int], budgets: Sequence[int]) -> dict[int, np.ndarray]:
-    """Budget -> mean aggregated regret of the published runs of GPOO after as many rounds: shape ``(S, K)``."""
+    """Return budget -> mean aggregated regret of the published runs of GPOO with as many rounds, shape ``(S, K)``."""
     curves: dict[str, list[np.ndarray]] = defaultdict(list)
     for run in load_published(suite="gpoo2022"):
         if run.agent == "GPOO" and run.status == "finished":
@@ -226,7 +227,7 @@ def published_means(arities: Sequence[int], points: Sequence[int], budgets: Sequ
 
 
 def table_by_children(regrets: dict[tuple[str, int], np.ndarray], arities: Sequence[int]) -> pl.DataFrame:
-    """For each K the log of the mean regret, averaged over S, with its bootstrap over seeds, which cells share."""
+    """Return for each K the log mean regret, averaged over S, with a bootstrap over seeds that all cells share."""
     rows = []
     for (loop, budget), grid in regrets.items():
         runs = grid.shape[-1]
@@ -253,7 +254,7 @@ def table_by_children(regrets: dict[tuple[str, int], np.ndarray], arities: Seque
 def table_of_cells(
     regrets: dict[tuple[str, int], np.ndarray], arities: Sequence[int], points: Sequence[int]
 ) -> pl.DataFrame:
-    """Mean regret and half of its interval, a row a cell of Fig. 6."""
+    """Return the mean regret and half of its interval, with a row for each cell of Fig. 6."""
     return pl.DataFrame(
         [
             {
@@ -296,7 +297,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1, help="processes at a time; -1 for one a core")
     arguments = parser.parse_args()
     out, runs = arguments.out, 2 if arguments.quick else arguments.runs
-    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
+    # Starting processes would take longer than a quick run.
+    jobs = 1 if arguments.quick else arguments.jobs
     budgets = dict.fromkeys(BUDGETS, 10) if arguments.quick else BUDGETS
     fig_6 = (ARITIES[:2], POINTS[1:2], (8,)) if arguments.quick else (ARITIES, POINTS, CELL_BUDGETS)
 

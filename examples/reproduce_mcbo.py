@@ -1,7 +1,7 @@
 """Average and best reward on the nine tasks of the MCBO paper, as in its Figures 2, 4 and 6.
 
-Sussex, Makarova and Krause (2023), "Model-based causal Bayesian optimization", sec. 5 and A.4. Runs that are in the
-folder already are not repeated, so a stopped reproduction goes on where it was.
+Sussex, Makarova and Krause (2023), "Model-based causal Bayesian optimization", sec. 5 and A.4. Runs that the
+folder already has are not repeated, so a reproduction that was stopped continues.
 
 GP-UCB and MCBO play each task with the beta that did best on the eight others, by the metric of the figure:
 chosen_beta.yaml. "MCBO, default" is our MCBO without tuning, the same for both figures. To choose again, play
@@ -57,7 +57,8 @@ STYLES = line_styles(["Random", "GP-UCB", "EIFN", "MCBO", "MCBO(tuned)", "CBO"])
 DEFAULT_BETA = 0.5
 CHOSEN_BETA = Path(__file__).with_name("chosen_beta.yaml")
 
-Labels = dict[tuple[str, str], str]  # method, task -> the agent that plays for the method there
+# Method and task -> the agent that plays for the method there.
+Labels = dict[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,14 @@ QUANTITIES = (
 
 
 def rewards(run: Run, quantity: Quantity) -> np.ndarray:
-    """The quantity after every round, shape ``(rounds,)``."""
+    """Return the quantity after every round, shape ``(rounds,)``."""
     if quantity.name == "best_reward":
         return run.optimum - run.table["best_so_far_regret"].to_numpy()
     return run.table[quantity.name].to_numpy()
 
 
 def agent_labels(methods: list[str], metric: str) -> Labels:
-    """Who plays for each method on each task: GP-UCB and MCBO with the beta chosen there by ``metric``."""
+    """Return the agent of each method on each task: GP-UCB and MCBO with the beta chosen there by ``metric``."""
     labels = {(method, task): UNTUNED.get(method, method) for method in methods for task in TASKS}
     for method in [method for method in methods if method in TUNED]:
         chosen = read_chosen(CHOSEN_BETA, method, "beta", metric)
@@ -96,7 +97,7 @@ def agent_labels(methods: list[str], metric: str) -> Labels:
 
 
 def run_all(labels: list[Labels], seeds: int, rounds: int | None, folder: Path, jobs: int) -> list[Run]:
-    """Play what is not in the folder yet, and return all runs that the labels ask for."""
+    """Play the runs that the folder lacks, and return all runs that the labels need."""
     pairs = dict.fromkeys((agent, task) for own in labels for (_, task), agent in own.items())
     planned = [job for agent, task in pairs for job in plan([agent], [task], range(seeds), folder, rounds)]
     return run_with_progress(planned, jobs)
@@ -109,7 +110,7 @@ def style_of(method: str) -> LineStyle:
 
 @publication_style
 def draw(runs: list[Run], labels: Labels, methods: list[str], quantity: Quantity) -> Figure:
-    """A panel a task: the mean over seeds of every method, and how sure it is."""
+    """Draw the mean over seeds of every method with its interval, in a panel for each task."""
     figure = Figure(figsize=(7.2, 6.4), layout="constrained")
     axes = figure.subplots(3, 3)
     for axis, (task, title) in zip(axes.flat, TASKS.items(), strict=True):
@@ -136,7 +137,7 @@ def finished_runs(runs: list[Run], agent: str, task: str) -> list[Run]:
 
 
 def final_table(runs: list[Run], labels: dict[Quantity, Labels], methods: list[str]) -> pl.DataFrame:
-    """A row a task and method: each quantity after the last round, with half its 95 % interval (null for one seed)."""
+    """Return each quantity after the last round with half its 95 % interval, by task and method."""
     rows = []
     for task in TASKS:
         for method in methods:
@@ -181,8 +182,9 @@ def main() -> None:
         arguments.seeds = 1 if arguments.quick else 20
     if arguments.rounds is None and arguments.quick:
         arguments.rounds = 2
-    jobs = 1 if arguments.quick else arguments.jobs  # to start processes would take longer than the rounds
-    # quick runs have a folder of their own, because 'choose' compares runs of the same length
+    # Starting processes would take longer than a quick run.
+    jobs = 1 if arguments.quick else arguments.jobs
+    # Quick runs have a separate folder, because 'choose' compares runs of the same length.
     folder = arguments.out or Path("runs/mcbo-quick" if arguments.quick else "runs/mcbo")
 
     labels = {quantity: agent_labels(methods, quantity.metric) for quantity in QUANTITIES}

@@ -2,7 +2,7 @@
 
 Writes figures after the paper's Fig. 2, 4 and 5 (regret on random systems) and 3 and 6 (delays in a train network) to a
 folder, with a table of regrets. An instance is a random system; regrets are averaged over rounds and given in per cent
-of the instance's optimal reward, intervals are 95 % t-intervals over instances. Stopped, it goes on where it was.
+of the instance's optimal reward; intervals are 95 % t-intervals over instances. If it is stopped, it continues.
 
     python examples/reproduce_ssem.py            # everything
     python examples/reproduce_ssem.py --trains   # the train network alone, in a minute or two
@@ -46,7 +46,8 @@ NORM = {"SSEM-UCB-Norm": "SSEM-UCB-Norm"}
 REFERENCE = "SSEM-UCB-JO"
 TUNED_ON = range(100, 104)
 FIRST_REPORTED = 200
-TRAIN_SEED = PUBLICATION.start  # of a picture on the page of the paper
+# Seed of a picture on the page of the paper.
+TRAIN_SEED = PUBLICATION.start
 SCALES = ((0.0, 0.0), (0.1, 0.0), (0.3, 0.0), (0.6, 0.0), (0.3, 0.0003), (0.3, 0.001))
 
 
@@ -65,11 +66,12 @@ TRIALS = (
     Trial("fig5_arcsine", "CBO/SSEMArcsine-v0", 10, JO | NORM | RIVALS),
 )
 
-Curves = dict[str, np.ndarray]  # agent -> time-averaged regrets in per cent of the optimum, a row an instance
+# Agent -> time-averaged regrets in per cent of the optimum, with a row for each instance.
+Curves = dict[str, np.ndarray]
 
 
 def play(folder: Path, env: str, agents: Sequence[str], instances: Sequence[int], horizon: int, jobs: int) -> Curves:
-    """The curves of every agent; runs that are in the folder already are kept."""
+    """Return the curves of every agent; runs that the folder already has are kept."""
     envs = [f"{env}(instance_seed={i})" for i in instances]
     count = sweep(agents, envs, [0], folder, horizon=horizon, n_jobs=jobs)
     print(f"{folder}: {count}", flush=True)
@@ -90,7 +92,7 @@ def draw_regrets(curves: Curves, methods: dict[str, str], title: str) -> Figure:
         if agent in curves:
             mean_curve(axis, curves[agent], name, styles[agent], floor=0.01)
     axis.set(ylabel="Average regret $R_t/t$\n(% of the optimal reward)", title=title, yscale="log")
-    # Scaled to the means, since with few instances the bands would fill any panel.
+    # Scaled to the means, because with few instances the bands would fill the panel.
     low, high = log_limits([line.get_ydata()[len(line.get_ydata()) // 50 :] for line in axis.lines])
     axis.set_ylim(low, high)
     axis.yaxis.set_major_locator(FixedLocator(log_ticks(low, high)))
@@ -102,7 +104,7 @@ def draw_regrets(curves: Curves, methods: dict[str, str], title: str) -> Figure:
 
 
 def table_of(trial: Trial, curves: Curves) -> pl.DataFrame:
-    """Final regrets, and how much greater they are than the reference's on the same instances."""
+    """Return final regrets, and their differences from the reference's on the same instances."""
     rows = []
     for agent, name in trial.methods.items():
         last = curves[agent][:, -1]
@@ -124,7 +126,7 @@ def table_of(trial: Trial, curves: Curves) -> pl.DataFrame:
 
 
 class Snapshot(NamedTuple):
-    """The agent's posterior of the network after so many rounds."""
+    """The agent's posterior of the network after a number of rounds."""
 
     rounds: int
     system: SeparableSystem
@@ -140,7 +142,7 @@ class Journey(NamedTuple):
 
 
 def travel(rounds: int, when: Sequence[int], super_arm_size: int) -> Journey:
-    """The paper's SSEM-UCB-JO of degree 3 with the alternative external bound, as in its appendix G2."""
+    """Play the paper's SSEM-UCB-JO of degree 3 with the alternative external bound, as in its appendix G2."""
     env = gym.make("CBO/TrainDelay-v0", max_episode_steps=rounds, super_arm_size=super_arm_size)
     task = make_task(env, seed=TRAIN_SEED)
     agent = SSEMUCBJO(degree=3, corrected=False, external="sum", external_scale=0.0003)
@@ -157,9 +159,9 @@ def travel(rounds: int, when: Sequence[int], super_arm_size: int) -> Journey:
 
 
 def reconstruct(system: SeparableSystem, stays: np.ndarray) -> tuple[np.ndarray, int]:
-    """Delays of all stations, and how many of the weakest links on cycles are dropped so that there is a solution.
+    """Return the delays of all stations, and the number of weak links on cycles dropped to obtain a solution.
 
-    The agent lets few stations through at a time and makes sure of a solution there, not where all are let through.
+    The agent selects few stations at a time, and guarantees a solution only for such super arms.
     """
     dropped = 0
     while True:
@@ -171,7 +173,7 @@ def reconstruct(system: SeparableSystem, stays: np.ndarray) -> tuple[np.ndarray,
 
 
 def draw_progress(journey: Journey, hours: int = 40) -> Figure:
-    """Fig. 3: delays of all stations from the stays of all stations, hours that the agent did not see."""
+    """Draw Fig. 3: predicted delays of all stations from all signals, in hours that the agent did not see."""
     scm = journey.env.scm
     noise = scm.draw_noise(np.random.default_rng(1), hours)
     values = scm.propagate(noise, Intervention(tuple(np.ones(len(journey.stations)))))
@@ -196,7 +198,7 @@ def draw_progress(journey: Journey, hours: int = 40) -> Figure:
 
 
 def draw_selections(journey: Journey, rounds: int) -> Figure:
-    """Fig. 6, and the final cluster on the network that was learned."""
+    """Draw Fig. 6: the selected super arms, and the final cluster on the learned network."""
     figure = Figure(figsize=(12.0, 5.0), layout="constrained")
     left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [3, 2]})
     shown = journey.super_arms[:rounds]
@@ -232,7 +234,7 @@ def _draw_network(axis: Axes, journey: Journey) -> None:
 
 
 def tune(folder: Path, horizon: int, jobs: int) -> pl.DataFrame:
-    """Regrets of SSEM-UCB-JO by the two scales, on instances that no figure shows."""
+    """Return regrets of SSEM-UCB-JO by its two scales, on instances that no figure shows."""
     agents = {
         f"SSEM-UCB-JO(external_scale={external}, internal_scale={internal})": (internal, external)
         for internal, external in SCALES
@@ -253,7 +255,7 @@ def tune(folder: Path, horizon: int, jobs: int) -> pl.DataFrame:
 
 
 def compare(out: Path, horizon: int, jobs: int, quick: bool) -> pl.DataFrame:
-    """Play and draw figures 2, 4 and 5; the table of regrets."""
+    """Play and draw figures 2, 4 and 5, and write the table of regrets."""
     tables = []
     for trial in TRIALS[:1] if quick else TRIALS:
         rounds, instances = (10, 1) if quick else (horizon, trial.instances)

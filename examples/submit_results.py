@@ -15,7 +15,8 @@ from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.suites import load
 from cbo_gym.referee.submission import check_submission, enter
 
-AGENT, SUITE = "submit_results:Nearby", "cbo2020"  # this file, so that other processes find the method
+# The agent is named by its import path, so that other processes find it in this file.
+AGENT, SUITE = "submit_results:Nearby", "cbo2020"
 CARD = f"""
 agent: {AGENT}
 suite: {SUITE}
@@ -28,7 +29,7 @@ installed_by: nothing to install
 
 
 class Nearby(Agent):
-    """Jumps around the best intervention so far, and now and then somewhere else.
+    """Agent that jumps around the best intervention so far, and sometimes to a random one.
 
     Args:
         step: standard deviation of a jump, in units of the action box.
@@ -61,7 +62,7 @@ def main() -> None:
     file = publish(out / "runs", out / "submitted", submission=True).path
     (out / "card.yaml").write_text(CARD, encoding="utf-8")
 
-    # the owner of the store does the rest, on another machine
+    # The owner of the store runs the following steps on another machine.
     submission = check_submission(file, out / "card.yaml", blind=2 if arguments.quick else 5, allow=[AGENT])
     print(submission.standing, *submission.remarks, *submission.problems, sep="\n  ")
     entered = enter(submission, out / "store" / "nearby.parquet")

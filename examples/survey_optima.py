@@ -25,7 +25,7 @@ GRID = 200_001
 
 
 def highest(mean: Mean, low: float, high: float, points: int = GRID) -> float:
-    """The maximum of a function of one variable over an interval: a grid, then a search around its best point."""
+    """Return the maximum of a function of one variable over an interval: by a grid, then a search around the best."""
     grid = np.linspace(low, high, points)
     best = int(np.argmax(mean(grid)))
     left, right = grid[max(0, best - 1)], grid[min(points - 1, best + 1)]
@@ -34,7 +34,7 @@ def highest(mean: Mean, low: float, high: float, points: int = GRID) -> float:
 
 
 def with_normal(mean: Mean, std: float) -> Mean:
-    """x -> E mean(x + std N), by quadrature."""
+    """Return the function x -> E mean(x + std N), by quadrature."""
     return lambda x: mean(np.asarray(x)[..., None] + std * NORMAL_NODES) @ NORMAL_WEIGHTS
 
 
@@ -42,7 +42,7 @@ def with_normal(mean: Mean, std: float) -> Mean:
 
 
 def of_z(z: Array) -> Array:
-    """E[Y | do(Z = z)], negated."""
+    """Return E[Y | do(Z = z)], negated."""
     return np.exp(-z / 20.0) - np.cos(z)
 
 
@@ -60,7 +60,7 @@ def synthetic_2() -> float:
 
 
 def synthetic() -> float:
-    """The cosine and the sine are at least -1 and the other terms have mean zero, so what {D, E} reach is the bound."""
+    """Return the bound that {D, E} reach: the cosine and the sine are -1, and the other terms have mean zero."""
     both = highest(lambda d: -np.cos(d), -5.0, 5.0) + highest(lambda e: -np.sin(e), -6.0, 3.0)
     assert math.isclose(both, 2.0, abs_tol=1e-9)
     return both
@@ -70,13 +70,13 @@ def synthetic() -> float:
 
 
 def chain() -> float:
-    """Without setting Z, E[3 Z X] = -3/2; with Z set to a number it is 0. W at most 1."""
+    """Return the best value: without setting Z, E[3 Z X] = -3/2; with Z set to a number it is 0. W is at most 1."""
     natural_product = float(3.0 * (NORMAL_NODES * (-0.5 * NORMAL_NODES)) @ NORMAL_WEIGHTS)
     return highest(lambda w: w + max(0.0, natural_product), -1.0, 1.0, 3)
 
 
 def chain_by_policy() -> float:
-    """For each x the best Z in [-1, 1]; the mean over x by the trapezoidal rule on a fine grid, kink at a node."""
+    """Return the mean over x, by the trapezoidal rule on a fine grid, of the value of the best Z in [-1, 1]."""
     x = np.linspace(-10.0, 10.0, 200_001)
     density = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
     best = np.max([3.0 * z * x for z in np.linspace(-1.0, 1.0, 5)], axis=0)
@@ -87,7 +87,7 @@ def chain_by_policy() -> float:
 
 
 def epidemiology() -> float:
-    """T by quadrature in pieces shorter than a wave; the sine's mean falls as 1 / (4 L), so loads to 60 are enough."""
+    """Return the optimum: T by quadrature in pieces shorter than a wave; the mean of the sine falls as 1 / (4 L)."""
     edges = np.linspace(4.0, 8.0, 101)
     nodes, node_weights = np.polynomial.legendre.leggauss(16)
     t = ((edges[1:] + edges[:-1])[:, None] / 2.0 + 0.02 * nodes).ravel()
@@ -103,7 +103,7 @@ def epidemiology() -> float:
 
 
 def natural_load_sine() -> float:
-    """An upper bound of E[L] without an intervention: four standard errors above a mean of many draws."""
+    """Return an upper bound of E[L] without intervention: four standard errors above a mean of many draws."""
     rng = np.random.default_rng(0)
     t = rng.uniform(4.0, 8.0, 100_000)
     load = np.exp(0.5 * t + rng.standard_normal(len(t)))
@@ -115,7 +115,7 @@ def natural_load_sine() -> float:
 
 
 def healthcare() -> float:
-    """Age and body mass index by quadrature, doses on a grid with the corners, each drug set or not."""
+    """Return the optimum: age and body mass index by quadrature, doses on a grid with corners, drugs set or not."""
 
     def logistic(x: Array) -> Array:
         return 1.0 / (1.0 + np.exp(-x))
@@ -162,7 +162,7 @@ CELL = {"PKC": (0.5, 106.5), "PKA": (1.45, 4491.5), "Mek": (0.5, 389.5)}
 
 
 def corners(system: dict[str, Equation], domains: dict[str, tuple[float, float]], sign: float) -> float:
-    """The best mean of the last variable: linear in what is set, so at a corner of some set's box."""
+    """Return the best mean of the last variable: it is linear in the set values, so best at a corner of a set's box."""
 
     def mean(chosen: dict[str, float]) -> float:
         means: dict[str, float] = {}

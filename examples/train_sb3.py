@@ -40,7 +40,7 @@ def main() -> None:
             discrete=1024 if arguments.algorithm == "DQN" else None,
             seed=seed,
         )
-        # Rounds are independent of each other, so the future is worth nothing: gamma is 0.
+        # Rounds are independent of each other, so gamma is 0.
         model = build("MultiInputPolicy", train, gamma=0.0, seed=seed, **parameters)
         model.learn(arguments.rounds // (10 if arguments.quick else 1), progress_bar=False)
         choices, _ = model.predict(train.reset(), deterministic=True)

@@ -10,7 +10,7 @@ from cbo_gym.evaluation.runs.results import Run, load_run
 
 
 def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:
-    """Run the jobs of one grid or several, and load their runs; those that are stored already are not repeated.
+    """Run the jobs of one grid or several, and load their runs; runs that are already stored are not repeated.
 
     Args:
         jobs: as :func:`cbo_gym.evaluation.play.sweep.plan` makes them.

@@ -27,7 +27,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class TreeSnapshot:
-    """A tree of cells of [0, 1] during a search; arrays with an entry a node.
+    """A tree of cells of [0, 1] during a search; arrays have an entry for each node.
 
     Args:
         lower: lower ends of the cells.
@@ -65,7 +65,7 @@ class TreeSnapshot:
 
 
 def draw_tree(axis: Axes, tree: TreeSnapshot) -> None:
-    """The nodes at the centres of their cells, the root on top, coloured by how often they were played."""
+    """Draw the nodes at the centres of their cells, the root on top, coloured by the number of plays."""
     from matplotlib.collections import LineCollection
     from matplotlib.ticker import MaxNLocator
 
@@ -82,7 +82,7 @@ def draw_tree(axis: Axes, tree: TreeSnapshot) -> None:
 
 
 def draw_cells(axis: Axes, tree: TreeSnapshot, function: Function) -> None:
-    """The function, and for every leaf its estimate (line), confidence interval (dark) and variation (light)."""
+    """Draw the function, and for every leaf its estimate (line), confidence interval (dark) and variation (light)."""
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(tree.lower[leaves])]
     edges = np.append(tree.lower[leaves], tree.upper[leaves[-1]])
@@ -104,7 +104,7 @@ def draw_posterior(
     rewards: np.ndarray,
     function: Function,
 ) -> None:
-    """The function, the posterior over points, and the rewards at the centres of the cells played.
+    """Draw the function, the posterior over points, and the rewards at the centres of the cells played.
 
     Args:
         axis: to draw on.
