@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from cbo_gym.problems.outcomes import Outcomes
 from cbo_gym.scm import Floats
-from cbo_gym.scm.model import not_finite
+from cbo_gym.scm.model import not_finite_error
 
 
 def reward_space(outcomes: Outcomes) -> spaces.Box:
@@ -31,5 +31,5 @@ def finite_rewards(outcomes: Outcomes, values: Mapping[str, Floats], shape: tupl
     rewards = outcomes.rewards(values, shape)
     if not np.isfinite(rewards).all():
         name = next(name for name, value in values.items() if not np.isfinite(value).all())
-        raise not_finite(name, f"gives {values[name]}")
+        raise not_finite_error(name, f"gives {values[name]}")
     return rewards

@@ -19,7 +19,7 @@ from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Intervention, System
-from cbo_gym.scm.model import not_finite
+from cbo_gym.scm.model import not_finite_error
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action, Mode, Observation, StepInfo
 
@@ -252,7 +252,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         else:
             reward = float(self._reward_of(values))
             if not isfinite(reward):
-                raise not_finite(self.scm.reward, f"gives {reward}")
+                raise not_finite_error(self.scm.reward, f"gives {reward}")
         observation = self._after(np.array(self._observed(values), ndmin=1), values)
         if self._before:
             observation |= self._before(stream.peek())

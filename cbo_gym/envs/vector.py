@@ -28,7 +28,7 @@ from cbo_gym.modes.base.dynamics import Memory
 from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Floats, Intervention
-from cbo_gym.scm.model import not_finite
+from cbo_gym.scm.model import not_finite_error
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Mode, StepInfo
 
@@ -237,7 +237,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
             reward = np.empty(self.num_envs)
             reward[:] = self.problem.outcomes.reward(values)
             if not np.isfinite(reward).all():
-                raise not_finite(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
+                raise not_finite_error(self.scm.reward, f"gives {reward[np.argmin(np.isfinite(reward))]}")
         return values, self.dynamics.after(nodes, values), reward
 
     def _with_next(self, observation: Observations, memory: Memory) -> Observations:

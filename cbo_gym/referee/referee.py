@@ -20,7 +20,7 @@ from cbo_gym.evaluation.play.seeds import draw_instance
 from cbo_gym.evaluation.play.sweep import play_jobs
 from cbo_gym.evaluation.runs.recorded import recorded_actions, score_differences
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.curves import as_published
+from cbo_gym.evaluation.store.curves import round_for_store
 from cbo_gym.referee.admission import admit, admit_env, guarded_cells
 from cbo_gym.referee.replay import Replay, play_planned, replays
 
@@ -97,7 +97,10 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
             yield run, [replayed]
         else:
             # The numbers of a submission may be rounded, as a store rounds them.
-            yield run, min((score_differences(run, other) for other in (replayed, as_published(replayed))), key=len)
+            yield (
+                run,
+                min((score_differences(run, other) for other in (replayed, round_for_store(replayed))), key=len),
+            )
 
 
 def replay_sample(

@@ -8,7 +8,7 @@ import numpy as np
 
 from cbo_gym.errors import OperationError
 from cbo_gym.scm.intervention import Intervention
-from cbo_gym.scm.model import StructuralCausalModel, not_finite
+from cbo_gym.scm.model import StructuralCausalModel, not_finite_error
 from cbo_gym.scm.system import NO_INTERVENTION, Draws, Values
 from cbo_gym.scm.values import Floats
 
@@ -49,10 +49,10 @@ def _error_of(name: str, values: Mapping[str, Floats]) -> OperationError:
     """Return the error for a variable, with its value and those of its causes."""
     array = np.asarray(values[name])
     if array.dtype.kind not in "fiub":
-        return not_finite(name, f"gives {array.reshape(-1)[0]!r}")
+        return not_finite_error(name, f"gives {array.reshape(-1)[0]!r}")
     columns = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
     index = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
     row = {variable: float(column[index]) for variable, column in columns.items()}
     problem = f"gives {row.pop(name)}"
     causes = ", ".join(f"{cause} = {value:.6g}" for cause, value in row.items())
-    return not_finite(name, f"{problem} at {causes}" if causes else problem)
+    return not_finite_error(name, f"{problem} at {causes}" if causes else problem)

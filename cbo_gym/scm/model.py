@@ -115,7 +115,7 @@ def _set_value(entry: tuple[Mask, Floats], mechanism: Callable[..., Floats], *ca
     return np.where(mask, value, natural)
 
 
-def not_finite(name: str, problem: str) -> OperationError:
+def not_finite_error(name: str, problem: str) -> OperationError:
     """Return the error for a variable whose value is not a finite real number.
 
     Args:
@@ -138,12 +138,12 @@ def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exc
     if isinstance(error, CBOGymError):
         return error
     if isinstance(error, ArithmeticError):
-        return not_finite(name, f"fails with {str(error)!r}")
+        return not_finite_error(name, f"fails with {str(error)!r}")
     for cause, value in causes.items():
         if isinstance(value, complex):
-            return not_finite(cause, f"gives {value}")
+            return not_finite_error(cause, f"gives {value}")
     if "complex" in str(error):
-        return not_finite(name, f"fails with {str(error)!r}")
+        return not_finite_error(name, f"fails with {str(error)!r}")
     return mechanism_error(name, error)
 
 

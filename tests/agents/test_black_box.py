@@ -7,12 +7,12 @@ from scipy.stats import norm
 
 from cbo_gym import agents
 from cbo_gym.errors import ArgumentError
-from tests.support.loop import started
+from tests.support.loop import start_agent
 
 
 @pytest.mark.parametrize("env_id", ["CBO/Alpine2-Noisy-v0", "CBO/ToyGraph-v0"])
 def test_monte_carlo_improvement_is_the_closed_form(env_id: str) -> None:
-    agent = started(agents.EICF(samples=4096), env_id)
+    agent = start_agent(agents.EICF(samples=4096), env_id)
     inputs = agent.features.inputs(agent.features.draw(200, torch.Generator().manual_seed(0)))
     incumbent = float(agent.estimated_rewards().max())
     mean, std = (moment.numpy() for moment in agent.surrogates[0].posterior(inputs))
@@ -25,7 +25,7 @@ def test_monte_carlo_improvement_is_the_closed_form(env_id: str) -> None:
 
 
 def test_incumbent_ignores_lucky_noise() -> None:
-    agent = started(agents.EICF(), "CBO/Dropwave-Noisy-v0")
+    agent = start_agent(agents.EICF(), "CBO/Dropwave-Noisy-v0")
     rng = np.random.default_rng(0)
     action = np.array([0.3, 0.3])
     for reward in 0.1 + 0.1 * rng.standard_normal(30):
@@ -38,7 +38,7 @@ def test_incumbent_ignores_lucky_noise() -> None:
 
 @pytest.mark.parametrize(("known", "modelled"), [(True, ["X0", "X1"]), (False, ["Y"])])
 def test_a_known_composition_turns_estimates_of_its_nodes_into_those_of_rewards(known, modelled) -> None:
-    agent = started(agents.EICF(), "CBO/Ackley-v0", known_composition=known)
+    agent = start_agent(agents.EICF(), "CBO/Ackley-v0", known_composition=known)
     assert [surrogate.name for surrogate in agent.surrogates] == modelled
     rewards = [past.reward for past in agent.task.initial_data]
     np.testing.assert_allclose(agent.estimated_rewards(), rewards, atol=1e-2)
@@ -48,7 +48,7 @@ def test_a_known_composition_turns_estimates_of_its_nodes_into_those_of_rewards(
 
 @pytest.mark.parametrize("beta", [0.0, 5.0])
 def test_the_bound_is_maximised_and_estimates_are_posterior_means(beta: float) -> None:
-    agent = started(agents.GPUCB(beta=beta), "CBO/Alpine2-v0")
+    agent = start_agent(agents.GPUCB(beta=beta), "CBO/Alpine2-v0")
     past = agent.task.initial_data
     rewards = [each.reward for each in past]
     np.testing.assert_allclose(agent.estimated_rewards(), rewards, atol=1e-3)

@@ -25,7 +25,7 @@ from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge, HardTask
-from tests.support.loop import begun, make, play
+from tests.support.loop import begin_agent, make, play
 
 TOY, COMPLETE = "CBO/ToyGraph-v0", "CBO/CompleteGraph-v0"
 X0, X1 = frozenset({"X0"}), frozenset({"X1"})
@@ -246,7 +246,7 @@ def test_epsilon_by_hand_and_how_it_is_used(
     if not epsilon:  # a hull of a hundredth, after 40 of 80 observations
         corners = [(-5.0, -5.0), (-4.0, -5.0), (-5.0, 0.0)] + 37 * [(-4.9, -4.9)]
     task = replace(task, initial_data=toy_rounds(corners))
-    agent = begun(CBO(scaling=scaling, max_observations=count if epsilon else 80), task)
+    agent = begin_agent(CBO(scaling=scaling, max_observations=count if epsilon else 80), task)
     expected = epsilon or 0.01 / (40 / 80)
     assert agent.epsilon == pytest.approx(expected)
     if epsilon:
@@ -255,7 +255,7 @@ def test_epsilon_by_hand_and_how_it_is_used(
             monkeypatch.setattr(kind, "maximise", lambda *_: ({"target": 1}, 0.0))
         observing = [not task.targets[agent.act({})["target"]] for _ in range(80)]
         assert np.mean(observing) == pytest.approx(expected, abs=3 * math.sqrt(expected * (1 - expected) / 80))
-    agent = begun(CBO(scaling=scaling, max_observations=4), task)
+    agent = begin_agent(CBO(scaling=scaling, max_observations=4), task)
     assert agent.epsilon == 0.0
 
 
@@ -269,7 +269,7 @@ def test_without_initial_data_it_observes_until_there_is_a_hull(scaling: str) ->
 def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     """X = U and Y = 1 - (X - U)^2: what nature does cannot be improved upon."""
     task = small_task(CausalDiagram("XY", [("X", "Y")], [("X", "Y")]), (-1.0, 1.0))
-    agent = begun(CBO(targets="POMIS"), task)
+    agent = begin_agent(CBO(targets="POMIS"), task)
     assert agent.explored == set(task.targets)
     rng, empty = np.random.default_rng(0), []
     for _ in range(40):
@@ -287,7 +287,7 @@ def test_rewards_of_the_empty_set_after_the_last_observation_change_no_prior(mon
     known = sum(not task.targets[int(past.action["target"])] for past in task.initial_data)
     make_effects, effects = CBO.make_effects, []
     monkeypatch.setattr(CBO, "make_effects", lambda self: effects.append(make_effects(self)) or effects[-1])
-    agent = begun(CBO(max_observations=known + 1), task)
+    agent = begin_agent(CBO(max_observations=known + 1), task)
     for past in toy_rounds([(0.0, 0.0)] * 3):
         agent.update(*past, {})
     assert len(agent.history) == len(task.initial_data) + 3
@@ -346,7 +346,7 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
         ("MIS", {frozenset("BDE")}),
         (None, set()),
     ]:
-        assert begun(CBO(targets=targets), task).explored == set(task.targets) - excluded
+        assert begin_agent(CBO(targets=targets), task).explored == set(task.targets) - excluded
 
 
 @pytest.mark.parametrize("env_id", [TOY, COMPLETE])
@@ -372,7 +372,7 @@ def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() ->
             reward = math.exp(-((value - hill) ** 2) / 0.02) + error
             action = {"target": target, "values": np.array([0.5, value])}
             past.append(Round(action, {"nodes": np.array([0.0, value, reward])}, reward))
-        agent = begun(CBO(targets=[X1], max_observations=3), replace(task, initial_data=tuple(past[:-1])))
+        agent = begin_agent(CBO(targets=[X1], max_observations=3), replace(task, initial_data=tuple(past[:-1])))
         away = []
         for _ in range(2):  # the first round that is not initial data, and the second
             away.append(abs(float(agent.act({})["values"][1]) - hill))
@@ -387,5 +387,5 @@ def test_sets_that_are_not_explored_are_judged_by_observations_alone() -> None:
     lucky = [past._replace(reward=50.0) if task.targets[past.action["target"]] == {"X0"} else past
              for past in task.initial_data]  # fmt: skip
     for targets, believed in (([{"X1"}], False), (None, True)):
-        agent = begun(CBO(targets=targets), replace(task, initial_data=tuple(lucky)))
+        agent = begin_agent(CBO(targets=targets), replace(task, initial_data=tuple(lucky)))
         assert (task.targets[agent.recommend()["target"]] == {"X0"}) == believed

@@ -13,7 +13,7 @@ from cbo_gym.agents.intervention_sets.multi_task import MultiTaskGPs
 from cbo_gym.envs import oracle_of
 from cbo_gym.errors import HiddenGraphError
 from cbo_gym.task import Constraint
-from tests.support.loop import begun, make, play
+from tests.support.loop import begin_agent, make, play
 
 ENV = "CBO/CCBOSynthetic1-v0"
 
@@ -70,7 +70,7 @@ def test_ccbo_plays_feasible_actions_and_improves(multi_task):
 
 def test_ccbo_explores_constrained_minimal_sets_and_reads_observations():
     for options, is_explored in (({}, True), ({"constraints": []}, False)):
-        agent = begun(CCBO(causal_prior=False), make_task(gym.make("CBO/CCBOProtein-v0", **options), 0))
+        agent = begin_agent(CCBO(causal_prior=False), make_task(gym.make("CBO/CCBOProtein-v0", **options), 0))
         assert (frozenset({"PKC", "PKA", "Mek"}) in agent.explored) == is_explored
     with pytest.raises(HiddenGraphError):
         CCBO().reset(make_task(gym.make(ENV, graph="hidden"), seed=0), seed=0)

@@ -20,7 +20,7 @@ from cbo_gym.errors import MissingExtraError, UnsupportedModeError
 from cbo_gym.task import Mode
 from tests import record
 from tests.support.environments import FIRST_OF_MODE, IDS
-from tests.support.loop import begun, flat, play, reset
+from tests.support.loop import begin_agent, flat, play, reset
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
 
@@ -63,7 +63,7 @@ def task_of(label):
 
 
 def chosen(label, **parameters):
-    return begun(agents.Auto(**parameters), replace(task_of(label), initial_data=())).chosen
+    return begin_agent(agents.Auto(**parameters), replace(task_of(label), initial_data=())).chosen
 
 
 @pytest.mark.parametrize(("label", "name"), CHOSEN.items())
@@ -80,7 +80,7 @@ def test_the_first_choice_plays_every_environment_but_one(env_id):
     """POMIS agents look at the arms: see CBO/ConfoundedBandit-v0."""
     task = replace(task_of(env_id), initial_data=())
     first = next(ranking(task)).agent
-    agent = begun(agents.Auto(), task)
+    agent = begin_agent(agents.Auto(), task)
     assert agent.chosen.agent == first or env_id == "CBO/ConfoundedBandit-v0"
     assert first != LAST.agent
 

@@ -9,7 +9,7 @@ from cbo_gym import evaluate
 from cbo_gym.agents import CIV
 from cbo_gym.agents.networks.civ import LinearPosterior
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
-from tests.support.loop import started
+from tests.support.loop import start_agent
 
 ENV = "CBO/ShiftTarget5-v0"
 
@@ -21,7 +21,7 @@ def shifts(agent, count=1):
 
 
 def taught(rounds=6):
-    agent, rng = started(CIV(), ENV), np.random.default_rng(101)
+    agent, rng = start_agent(CIV(), ENV), np.random.default_rng(101)
     for action in shifts(agent, rounds)[1]:
         values = rng.standard_normal(5)
         agent.update(action, {"nodes": np.append(values, 0.0)}, 0.0, {})
@@ -63,7 +63,7 @@ def test_the_loss_is_the_variance_that_a_round_leaves_integrated_over_directions
 
 
 def test_the_target_is_read_from_the_known_reward_and_found():
-    agent = started(CIV(), ENV)
+    agent = start_agent(CIV(), ENV)
     nodes = dict(zip(agent.task.nodes, agent.target, strict=False))
     assert agent.task.composition(nodes) == pytest.approx(5.0)
     run = evaluate(CIV(), ENV, 100, horizon=15, recommend="end")
@@ -74,7 +74,7 @@ def test_the_target_is_read_from_the_known_reward_and_found():
 
 @pytest.mark.parametrize("acquisition", ["civ", "greedy", "random"])
 def test_shifts_have_at_most_the_length_and_are_reproducible(acquisition):
-    agent, other = (started(CIV(acquisition, length=0.5), ENV) for _ in range(2))
+    agent, other = (start_agent(CIV(acquisition, length=0.5), ENV) for _ in range(2))
     for _ in range(2):
         action = agent.act({})
         np.testing.assert_array_equal(action, other.act({}))
@@ -89,4 +89,4 @@ def test_other_tasks_and_arguments_are_refused():
     with pytest.raises(ArgumentError, match="length must be a finite number above 0"):
         CIV(length=0.0)
     with pytest.raises(UnsupportedModeError, match="one shift of each node"):
-        started(CIV(), "CBO/Dropwave-v0")
+        start_agent(CIV(), "CBO/Dropwave-v0")

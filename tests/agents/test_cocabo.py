@@ -18,7 +18,7 @@ from cbo_gym.agents.scopes.scope_arm import ScopeArm
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import GraphKnowledge
-from tests.support.loop import begun, make, play
+from tests.support.loop import begin_agent, make, play
 
 
 def arms_of(agent: Any, env_id: str, **kwargs: Any) -> list[tuple[frozenset[str], frozenset[str]]]:
@@ -58,7 +58,7 @@ def test_arms_see_no_context_that_does_not_matter_and_cobo_sets_everything_by_ev
 
 def test_cabo_plays_pomis_and_observes() -> None:
     env, task = make("CBO/CoCaFig1-v0", 0, 12)
-    agent = begun(agents.CaBO(), task)
+    agent = begin_agent(agents.CaBO(), task)
     inner = agent.cbo.task
     assert inner.mode is Mode.HARD
     assert set(inner.targets) == {frozenset(), frozenset({"X1"}), frozenset({"X2"})}
@@ -124,7 +124,7 @@ def test_bad_first_plays_do_not_keep_an_arm_down() -> None:
 
 def test_the_published_index_is_the_running_average_of_the_bounds_of_then() -> None:
     env, task = make("CBO/CoCaFig1-v0", 0, 12)
-    agent = begun(agents.CoCaBO(index="published"), task)
+    agent = begin_agent(agents.CoCaBO(index="published"), task)
     observation, _ = env.reset(seed=0)
     bounds: dict[int, list[float]] = {0: [], 1: []}
     for round_ in range(12):

@@ -18,7 +18,7 @@ from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.task import DiscreteTask
-from tests.support.loop import begun, make, play
+from tests.support.loop import begin_agent, make, play
 
 
 def task_of(env_id: str, rounds: int = 100, **kwargs: Any) -> DiscreteTask:
@@ -54,7 +54,7 @@ def test_upper_bounds_solve_their_equation() -> None:
 
 def test_ucb_plays_the_arm_with_the_greatest_bound() -> None:
     env, task = make("CBO/XYZWBandit-v0", 0, 200)
-    agent = begun(agents.UCB(), task, 1)
+    agent = begin_agent(agents.UCB(), task, 1)
     observation, _ = env.reset(seed=0)
     for t in range(1, 201):
         action = agent.act(observation)
@@ -81,7 +81,7 @@ def test_fewer_arms_mean_less_regret(build: type[ArmAgent]) -> None:
 
 def test_a_reward_between_0_and_1_counts_in_part() -> None:
     task = task_of("CBO/IVBandit-v0")
-    agent = begun(agents.TS(), task)
+    agent = begin_agent(agents.TS(), task)
     for _ in range(400):
         agent.update(3, {"nodes": np.zeros(3)}, 0.25, {})
     assert agent.successes[3] - 1 == pytest.approx(100, abs=40)

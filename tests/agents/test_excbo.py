@@ -6,12 +6,12 @@ from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.agents.networks.excbo import EXCBO
 from cbo_gym.envs import oracle_of
-from tests.support.loop import make, play, started
+from tests.support.loop import make, play, start_agent
 
 
 def test_the_search_beats_a_fine_grid():
     """Noisy Dropwave: every action on a 40 x 40 grid."""
-    agent = started(EXCBO(), "CBO/Dropwave-Noisy-v0", 1)
+    agent = start_agent(EXCBO(), "CBO/Dropwave-Noisy-v0", 1)
     bound = agent.upper_bound(agent.network.draw(agent.samples, seed=1))
     axis = torch.linspace(0, 1, 40, dtype=torch.float64)
     with torch.no_grad():
@@ -24,7 +24,7 @@ def test_the_search_beats_a_fine_grid():
 
 
 def test_the_bound_is_the_mean_plus_beta_standard_deviations():
-    agent = started(EXCBO(beta=0.7), "CBO/Dropwave-Noisy-v0")
+    agent = start_agent(EXCBO(beta=0.7), "CBO/Dropwave-Noisy-v0")
     draws, points = agent.network.draw(8, seed=0), torch.linspace(0.1, 0.9, 6, dtype=torch.float64).reshape(3, 1, 2)
     mean, std = agent.network.reward_mean_and_std(points[:, 0], draws)
     torch.testing.assert_close(agent.upper_bound(draws)(points), mean + 0.7 * std)

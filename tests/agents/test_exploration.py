@@ -18,7 +18,7 @@ from cbo_gym.agents.networks.novelty import (
     relative_posterior_std,
     reward_inputs,
 )
-from tests.support.loop import make, reset, started
+from tests.support.loop import make, reset, start_agent
 
 
 @pytest.mark.parametrize(("covariance", "noise"), [(partial(mechanism_kernel, parents=1), 0.3), (additive_kernel, 0.0)])
@@ -37,7 +37,7 @@ def test_drawn_functions_have_the_posteriors_moments(covariance, noise) -> None:
 
 
 def test_a_drawn_network_agrees_with_what_was_seen_and_only_with_that() -> None:
-    network = started(MCBO(), "CBO/Dropwave-v0").network
+    network = start_agent(MCBO(), "CBO/Dropwave-v0").network
     seen = network.surrogates["Y"].outputs
     generator = torch.Generator().manual_seed(0)
     drawn = [network.draw_rewards(generator) for _ in range(2)]
@@ -48,7 +48,7 @@ def test_a_drawn_network_agrees_with_what_was_seen_and_only_with_that() -> None:
 
 
 def test_a_played_action_is_known_without_noise_and_not_yet_with_noise() -> None:
-    plain, noisy = (started(MCBO(), f"CBO/{name}-v0").network for name in ("Alpine2", "Alpine2-Noisy"))
+    plain, noisy = (start_agent(MCBO(), f"CBO/{name}-v0").network for name in ("Alpine2", "Alpine2-Noisy"))
     assert relative_posterior_std(plain, plain.inputs).max() < 1.0
     assert relative_posterior_std(noisy, noisy.inputs).min() > 1.0
     fresh = torch.rand(20, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -67,7 +67,7 @@ def test_nodes_that_are_set_need_not_be_known() -> None:
 
 
 def test_distances_are_those_to_the_nearest_inputs_of_the_reward() -> None:
-    network = started(MCBO(), "CBO/Dropwave-v0").network
+    network = start_agent(MCBO(), "CBO/Dropwave-v0").network
     reward, radius = network.surrogates["Y"], network.surrogates["X0"]
     actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     best = 0.2
@@ -83,7 +83,7 @@ def test_distances_are_those_to_the_nearest_inputs_of_the_reward() -> None:
 
 
 def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() -> None:
-    agent = started(MCBO(), "CBO/Dropwave-v0")
+    agent = start_agent(MCBO(), "CBO/Dropwave-v0")
     network = agent.network
     reward, radius = network.surrogates["Y"], network.surrogates["X0"]
     actions = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
@@ -99,12 +99,12 @@ def test_the_edge_is_the_extreme_of_a_parent_beyond_which_more_is_plausible() ->
         reached = radius.mean(torch.as_tensor(found)[None])[0]
         assert (reached - extreme(radius.mean(grid), 0)).abs() < 0.01 * span
     assert exploration.next_extreme(played, 100.0, seed=0) is None
-    hard = started(MCBO(), "CBO/ToyGraph-v0")  # hard mode sets the parents themselves
+    hard = start_agent(MCBO(), "CBO/ToyGraph-v0")  # hard mode sets the parents themselves
     assert hard.exploration.next_extreme([past.action for past in hard.history], -100.0, seed=0) is None
 
 
 def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() -> None:
-    agent = started(MCBO(), "CBO/Dropwave-v0")
+    agent = start_agent(MCBO(), "CBO/Dropwave-v0")
     estimates = agent.estimated_rewards()
     played, best = best_first(agent.history, estimates), float(estimates.max())
     exploration = Exploration(agent.network, seed=0)
@@ -119,7 +119,7 @@ def test_what_teaches_is_played_and_what_is_known_gives_way_within_the_budget() 
 
 
 def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside() -> None:
-    exploration = Exploration(started(MCBO(), "CBO/Dropwave-v0").network, seed=0)
+    exploration = Exploration(start_agent(MCBO(), "CBO/Dropwave-v0").network, seed=0)
     for corner in (0.0, 1.0):
         beside = exploration.nudge(np.array([corner, 0.5]))
         assert 0.0 < beside[0] < 1.0

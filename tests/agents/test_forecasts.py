@@ -13,8 +13,8 @@ from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.task import Mode, Round
-from tests.support.loop import begun
-from tests.support.studies import SYSTEMS, hidden, trained
+from tests.support.loop import begin_agent
+from tests.support.studies import SYSTEMS, hide_facts, trained
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
 
@@ -90,7 +90,7 @@ def test_a_networks_interval_is_that_of_networks_drawn_from_it():
 
 @pytest.mark.parametrize("agent", ["GP-UCB", "CoBO", "CaBO"])
 def test_imported_rounds_are_learned_in_their_own_contexts(agent):
-    env = gym.make(custom_id(Mode.CONTEXTUAL), problem=hidden(SYSTEMS["contextual"]), max_episode_steps=40)
+    env = gym.make(custom_id(Mode.CONTEXTUAL), problem=hide_facts(SYSTEMS["contextual"]), max_episode_steps=40)
     task = make_task(env, 100)
     rng = np.random.default_rng(100)
     scope = next(index for index, scope in enumerate(task.scopes) if len(scope) == 2)
@@ -101,7 +101,7 @@ def test_imported_rounds_are_learned_in_their_own_contexts(agent):
         nodes = np.append(np.zeros(len(task.nodes) - 1), reward)
         action = {"scope": np.int64(scope), "values": values}
         rounds.append(Round(action, {"nodes": nodes, "context": context}, reward))
-    learner = begun(agent_of(agent), replace(task, initial_data=tuple(rounds)), 100)
+    learner = begin_agent(agent_of(agent), replace(task, initial_data=tuple(rounds)), 100)
     seen = {"nodes": np.zeros(len(task.nodes))}
     difference = {}
     for sign in (-1.0, 1.0):

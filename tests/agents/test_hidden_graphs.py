@@ -13,14 +13,14 @@ from cbo_gym.agents.intervention_sets.evidence import explain, explain_linearly,
 from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
 from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.scm import CausalDiagram
-from tests.support.loop import begun
+from tests.support.loop import begin_agent
 
 ER10, TOY, PSA = "CBO/ErdosRenyi10-v0", "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
 
 
 def started(agent, env_id, seed=0, **graph):
     task = make_task(gym.make(env_id, **graph), seed)
-    return begun(agent, task, seed), task
+    return begin_agent(agent, task, seed), task
 
 
 def true_parents(env_id, **keywords):

@@ -6,7 +6,7 @@ import pytest
 from cbo_gym import make_task
 from cbo_gym.agents import CBO, GPUCB, Random
 from cbo_gym.agents.common.initial import MAX_OBSERVATIONS, few_observations
-from tests.support.loop import begun
+from tests.support.loop import begin_agent
 
 LARGE = "CBO/SurveyToyGraph-v0"  # 1,000 observations, then an intervention on each of two sets
 
@@ -20,5 +20,5 @@ def test_agents_with_gaussian_processes_thin_observations_keep_interventions_and
     for env_id in ("CBO/ToyGraph-v0", "CBO/Dropwave-v0"):
         small = make_task(gym.make(env_id), seed=0)
         assert list(few_observations(small)) == list(small.initial_data)
-    assert len(begun(agent, task).history) == len(few) < len(task.initial_data)
-    assert len(begun(Random(), task).history) == len(task.initial_data)
+    assert len(begin_agent(agent, task).history) == len(few) < len(task.initial_data)
+    assert len(begin_agent(Random(), task).history) == len(task.initial_data)

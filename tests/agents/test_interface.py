@@ -5,7 +5,7 @@ import pytest
 
 import cbo_gym
 from cbo_gym import Agent, Round, agents
-from tests.support.loop import begun, go_on, make, play, reset
+from tests.support.loop import begin_agent, go_on, make, play, reset
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
 
@@ -35,4 +35,4 @@ def test_awkward_rewards_of_one_action_do_not_end_a_run(build: type[Agent], env_
     env, task = make(env_id, 0, 10)
     action, seen = reset(env, 0, 0).action_space.sample(), {"nodes": np.append(np.full(len(task.nodes) - 1, 0.5), 0.0)}
     past = [Round(action, {"nodes": np.append(seen["nodes"][:-1], reward)}, reward) for reward in rewards]
-    go_on(begun(build(), replace(task, initial_data=tuple(past))), task, rewards[:1], seen)
+    go_on(begin_agent(build(), replace(task, initial_data=tuple(past))), task, rewards[:1], seen)

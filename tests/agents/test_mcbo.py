@@ -3,11 +3,11 @@ import torch
 from cbo_gym.agents.common.search import best_first, maximise, screen
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
-from tests.support.loop import started
+from tests.support.loop import start_agent
 
 
 def test_the_noiseless_acquisition_by_hand():
-    agent = started(MCBO(beta=2.0), "CBO/Dropwave-v0")
+    agent = start_agent(MCBO(beta=2.0), "CBO/Dropwave-v0")
     point = torch.tensor([[0.75, 0.4, 0.6]], dtype=torch.float64)  # eta of X0 is 0.5, then the action
     found = agent.acquisition(point[:, None], {})
     radius, spread = agent.network.surrogates["X0"].posterior(point[:, 1:])
@@ -17,7 +17,7 @@ def test_the_noiseless_acquisition_by_hand():
 
 def test_the_search_beats_a_fine_grid():
     """Dropwave without noise: every action on a 60 x 60 grid with 21 values of eta."""
-    agent = started(MCBO(beta=1.0), "CBO/Dropwave-v0", 1)
+    agent = start_agent(MCBO(beta=1.0), "CBO/Dropwave-v0", 1)
     axis = torch.linspace(0, 1, 60, dtype=torch.float64)
     grid = torch.cartesian_prod(torch.linspace(0, 1, 21, dtype=torch.float64), axis, axis)
     with torch.no_grad():
@@ -32,7 +32,7 @@ def test_the_search_beats_a_fine_grid():
 
 
 def test_networks_start_at_their_constant_and_stay_between_the_bounds():
-    agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
+    agent = start_agent(MCBO(), "CBO/Alpine2-Noisy-v0")
     nodes = ["X0", "X1", "X2", "X3", "X4"]
     eta = {node: torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64) for node in nodes}
     networks = EtaNetworks.random(agent.network, eta, seed=0)
@@ -46,7 +46,7 @@ def test_networks_start_at_their_constant_and_stay_between_the_bounds():
 
 
 def test_optimising_the_networks_does_not_lose_value():
-    agent = started(MCBO(), "CBO/Alpine2-Noisy-v0")
+    agent = start_agent(MCBO(), "CBO/Alpine2-Noisy-v0")
     noise = agent.network.draw_noise(32, seed=0)
     played = [past.action for past in agent.history]
     starts = screen(lambda x: agent.acquisition(x, noise), agent.search_points, played, seed=0, restarts=8)
@@ -59,7 +59,7 @@ def test_optimising_the_networks_does_not_lose_value():
 
 
 def test_the_search_beats_many_random_actions_of_all_target_sets():
-    agent = started(MCBO(beta=0.5), "CBO/PSAGraph-v0")
+    agent = start_agent(MCBO(beta=0.5), "CBO/PSAGraph-v0")
     noise = agent.network.draw_noise(agent.samples, seed=0)
     points = agent.search_points.draw(4096, torch.Generator().manual_seed(1))
     assert len(agent.search_points.membership(points).unique(dim=0)) == 4

@@ -12,7 +12,7 @@ from cbo_gym import make_task
 from cbo_gym.agents.black_box.gp_mw import GPMW
 from cbo_gym.agents.networks.cbo_mw import CBOMW, as_one_player
 from cbo_gym.task import Round
-from tests.support.loop import begun
+from tests.support.loop import begin_agent
 
 PENNY = "CBO/Dropwave-Penny-v0"
 BOTH = pytest.mark.parametrize("kind", [CBOMW, GPMW])
@@ -88,7 +88,7 @@ def test_the_network_learns_the_game() -> None:
     env.action_space.seed(1)
     actions = [env.action_space.sample() for _ in range(30)]
     rounds = tuple(Round(action, *env.step(action)[:2]) for action in actions)
-    agent = begun(CBOMW(beta=0.0), replace(task, initial_data=rounds))
+    agent = begin_agent(CBOMW(beta=0.0), replace(task, initial_data=rounds))
     np.testing.assert_allclose(agent.weights, 1 / 16, err_msg="initial data train the model alone")
     truth = env.unwrapped.dynamics.game.rewards
     with torch.no_grad():

@@ -12,7 +12,7 @@ import stable_baselines3  # noqa: F401  (here, because importing it draws from t
 from cbo_gym import Round
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.errors import MissingExtraError
-from tests.support.loop import AGENT_SEED, begun, make, play
+from tests.support.loop import AGENT_SEED, begin_agent, make, play
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.support.loop import AGENT_SEED, begun, make, play
 )
 def test_agents_go_on_learning_after_the_horizon(algorithm):
     env, task = make("CBO/Dropwave-v0", 0, 12)
-    agent = begun(StableBaselines3(algorithm), task, AGENT_SEED)
+    agent = begin_agent(StableBaselines3(algorithm), task, AGENT_SEED)
     observation, _ = env.reset(seed=0)
     for _ in range(20):
         action = agent.act(observation)
@@ -35,7 +35,7 @@ def test_a_dropped_agent_leaves_no_thread():
     play(agent, env, task, 0)
     assert threading.active_count() == before + 1
     with pytest.raises(TypeError):  # an error in the library reaches the caller
-        begun(StableBaselines3("PPO", n_steps="many"), task).act(env.reset(seed=0)[0])
+        begin_agent(StableBaselines3("PPO", n_steps="many"), task).act(env.reset(seed=0)[0])
     del agent
     gc.collect()
     assert threading.active_count() == before

@@ -13,7 +13,7 @@ from cbo_gym.agents import MCBO, ConstrainedEI
 from cbo_gym.agents.gp.forecast import Calibration
 from cbo_gym.agents.gp.safe_play import MAX_RELATIVE_STD
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
-from tests.support.loop import begun
+from tests.support.loop import begin_agent
 
 DELTA, HORIZON = 0.05, 20
 START = {"dose": 0.1}
@@ -34,7 +34,7 @@ def clinic():
 
 
 def played(agent, doses):
-    agent = begun(agent, replace(make_task(clinic(), seed=100, horizon=HORIZON), initial_data=()))
+    agent = begin_agent(agent, replace(make_task(clinic(), seed=100, horizon=HORIZON), initial_data=()))
     rng = np.random.default_rng(100)
     for dose in doses:
         toxicity = dose * (1 + dose) + 0.05 * rng.standard_normal()
@@ -92,13 +92,13 @@ def test_wrong_arguments_are_refused():
         played(MCBO(safety=DELTA, safe_start={"dose": 7}), [])
     protein = make_task(gym.make("CBO/CCBOProtein-v0"), seed=100)
     with pytest.raises(ArgumentError, match="none of the targets sets Akt"):
-        begun(MCBO(safety=DELTA, safe_start={"Akt": 1000.0}), protein)
+        begin_agent(MCBO(safety=DELTA, safe_start={"Akt": 1000.0}), protein)
     with pytest.raises(UnsupportedModeError, match="has none"):
-        begun(MCBO(safety=DELTA), make_task(gym.make("CBO/Dropwave-v0"), seed=100))
+        begin_agent(MCBO(safety=DELTA), make_task(gym.make("CBO/Dropwave-v0"), seed=100))
 
 
 def test_a_variable_that_is_set_has_its_value_for_certain():
-    agent = begun(ConstrainedEI(safety=DELTA), make_task(gym.make("CBO/CCBOProtein-v0"), seed=100))
+    agent = begin_agent(ConstrainedEI(safety=DELTA), make_task(gym.make("CBO/CCBOProtein-v0"), seed=100))
     task = agent.task
     codec = task.codec
     action = codec.from_record({name: 600.0 if name == "PKA" else 60.0 for name in max(task.targets, key=len)})

@@ -19,7 +19,7 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
-from tests.support.loop import begun, reset
+from tests.support.loop import begin_agent, reset
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
 
@@ -47,7 +47,7 @@ def test_the_agents_that_errors_name_are_those_that_take_it() -> None:
 @pytest.mark.parametrize(("name", "env_id"), [("CausalParetoSelect", PAID), ("qNEHVI-Network", PAID), ("qNEHVI", SOFT)])
 def test_the_posterior_has_each_objective_and_pending_actions_have_its_outcome(name: str, env_id: str) -> None:
     task = make_task(env_id, 100, horizon=3)
-    agent = begun(agent_of(name), task, 1)
+    agent = begin_agent(agent_of(name), task, 1)
     explored = [past.action for past in agent.history if agent.reward_posterior([past.action]) is not None]
     mean, std = agent.reward_posterior(explored)
     assert mean.shape == std.shape == (len(explored), 2)
@@ -66,7 +66,7 @@ def test_the_posterior_has_each_objective_and_pending_actions_have_its_outcome(n
 )
 def test_outcomes_of_all_objectives_are_drawn_jointly_and_predicted_from_the_others(name: str, env_id: str) -> None:
     task = make_task(env_id, 100, horizon=3)
-    agent = begun(agent_of(name), task, 1)
+    agent = begin_agent(agent_of(name), task, 1)
     undisturbed = deepcopy(agent)
     # The same action twice has the same expectation in each draw, and outcomes of its own.
     first, second = [past.action for past in agent.history if agent.reward_posterior([past.action]) is not None][:2]
@@ -87,14 +87,14 @@ def test_outcomes_of_all_objectives_are_drawn_jointly_and_predicted_from_the_oth
 
 
 def test_without_a_round_an_expected_outcome_has_every_objective() -> None:
-    agent = begun(agents.QNEHVI(), replace(make_task(PUBLISHED, 0), initial_data=()), 1)
+    agent = begin_agent(agents.QNEHVI(), replace(make_task(PUBLISHED, 0), initial_data=()), 1)
     observation, reward = agent.fantasize(agent.act({}), {"Y1": 2.0})
     assert reward.tolist() == [-2.0, 0.0]
     assert len(agent.act_batch(observation, 2)) == 2
 
 
 def test_recommended_actions_are_not_dominated_by_estimates() -> None:
-    agent = begun(agents.QNEHVI(), make_task(PUBLISHED, 0, horizon=3), 1)
+    agent = begin_agent(agents.QNEHVI(), make_task(PUBLISHED, 0, horizon=3), 1)
     estimates = agent.estimated_rewards()
     assert estimates.shape == (len(agent.history), 2)
     assert len(agent.recommend()) == non_dominated(estimates).sum()

@@ -19,7 +19,7 @@ from cbo_gym.agents.cells.published_gpoo import PublishedGPOO
 from cbo_gym.agents.cells.stooo import AVEStoOO, StoOO
 from cbo_gym.envs.registry import InitialData
 from cbo_gym.errors import ArgumentError
-from tests.support.loop import begun, reset
+from tests.support.loop import begin_agent, reset
 
 AGENTS = ["GPOO", "StoOO", "AVE-StoOO", "GPTree", "CellGP-UCB"]
 
@@ -173,7 +173,7 @@ def test_cell_gp_ucb_plays_the_highest_bound_of_all_cells() -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_initial_data_on_other_cells(agent: str) -> None:
     env = gym.make("CBO/GPBandit1-v0")
-    made = begun(create_agent(agent), make_task(env, 0, initial_data=InitialData(observational=1, random=4)))
+    made = begin_agent(create_agent(agent), make_task(env, 0, initial_data=InitialData(observational=1, random=4)))
     assert made.act({}) in env.action_space
     assert made.recommend() in env.action_space
 

@@ -8,7 +8,7 @@ from cbo_gym.agents import EIFN, MCBO
 from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.networks.novelty import information
 from cbo_gym.agents.networks.warmup_exploration import FIRST_ROUNDS, LAST_ROUND, PERIOD, SAMPLES, WIDTH
-from tests.support.loop import started
+from tests.support.loop import start_agent
 
 COMPLETE = "CBO/CompleteGraph-v0"
 
@@ -22,25 +22,25 @@ def played_by(agent) -> list:
     [(MCBO(), "CBO/Dropwave-v0"), (MCBO(beta=0.5), COMPLETE), (MCBO(), "CBO/CCBOSynthetic2-v0")],
 )
 def test_there_is_none_without_noise_with_a_beta_or_under_constraints(agent: MCBO, env_id: str) -> None:
-    assert started(agent, env_id).warmup is None
+    assert start_agent(agent, env_id).warmup is None
 
 
 @pytest.mark.parametrize("env_id", [COMPLETE, "CBO/Dropwave-Noisy-v0", "CBO/Dropwave-v0"])
 def test_expected_improvement_explores_unless_it_chooses_among_noisy_target_sets(env_id: str) -> None:
-    assert (started(EIFN(), env_id).exploration is None) == (env_id == COMPLETE)
+    assert (start_agent(EIFN(), env_id).exploration is None) == (env_id == COMPLETE)
 
 
 def test_every_second_of_the_first_rounds_explores_and_then_some() -> None:
-    hard = started(MCBO(), "CBO/ToyGraph-v0").warmup
+    hard = start_agent(MCBO(), "CBO/ToyGraph-v0").warmup
     assert [rounds for rounds in range(2 * LAST_ROUND) if hard.due(rounds)] == list(range(1, FIRST_ROUNDS, 2))
     for env_id in ("CBO/Dropwave-Noisy-v0", COMPLETE):  # without target sets, or with latent causes
-        warmup = started(MCBO(), env_id).warmup
+        warmup = start_agent(MCBO(), env_id).warmup
         due = [rounds for rounds in range(2 * LAST_ROUND) if warmup.due(rounds)]
         assert due == [*range(1, FIRST_ROUNDS, 2), *range(FIRST_ROUNDS, LAST_ROUND, PERIOD)]
 
 
 def test_new_target_sets_come_first_with_their_most_informative_action() -> None:
-    agent = started(MCBO(), COMPLETE)
+    agent = start_agent(MCBO(), COMPLETE)
     network, task, played = agent.network, agent.task, played_by(agent)
     past: list = []
     rng = np.random.default_rng(0)
@@ -61,7 +61,7 @@ def test_new_target_sets_come_first_with_their_most_informative_action() -> None
 
 
 def test_information_is_of_the_nodes_that_are_left_to_their_mechanisms() -> None:
-    agent = started(MCBO(), COMPLETE)
+    agent = start_agent(MCBO(), COMPLETE)
     network, task = agent.network, agent.task
     d_and_e = {"target": np.int64(task.targets.index(frozenset("DE"))), "values": np.array([0.5, 0.3, 0.6])}
     inputs = network.features.inputs(network.features.encode(d_and_e))[None]
@@ -79,7 +79,7 @@ def test_information_is_of_the_nodes_that_are_left_to_their_mechanisms() -> None
 
 
 def test_then_the_best_within_wide_bounds_is_played() -> None:
-    agent = started(MCBO(), "CBO/Dropwave-Noisy-v0")
+    agent = start_agent(MCBO(), "CBO/Dropwave-Noisy-v0")
     network, warmup, played = agent.network, agent.warmup, played_by(agent)
     noise = network.draw_noise(SAMPLES, seed=0)  # as the search draws it
 

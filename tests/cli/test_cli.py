@@ -20,7 +20,7 @@ from cbo_gym.evaluation.comparison.parameter_choice import read_chosen
 from cbo_gym.evaluation.report.markdown import BEGIN, END
 from cbo_gym.evaluation.runs.results import name_of, save_run
 from tests.support.cli import as_csv, as_json, invoke, run
-from tests.support.runs import kept, played_here
+from tests.support.runs import play_here, save_runs
 
 CENTRE, NONSENSE = "tests.support.agents:Centre", "tests.support.agents:Nonsense"
 MINE = """
@@ -208,7 +208,7 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
     (mine,) = as_json("agents", "mine:KeepBest")
     width = {"name": "width", "default": "0.1", "meaning": "of the jumps, above 0."}
     assert (mine["modes"], mine["parameters"]) == (["soft"], [width])
-    kept(beside / "runs", played_here(["mine:KeepBest"], ["CBO/Dropwave-v0"], 1, horizon=2))
+    save_runs(beside / "runs", play_here(["mine:KeepBest"], ["CBO/Dropwave-v0"], 1, horizon=2))
     words = ["sweep", "runs", "-a", "mine:KeepBest", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
     planned = invoke(*words, "--horizon", "2", "--jobs", "1", "--seeds", "2", "--dry-run")
     assert "mine:KeepBest CBO/Dropwave-v0, T=2 2 1 1" in planned
@@ -296,7 +296,7 @@ def test_run_prints_and_writes(tmp_path):
 def swept(tmp_path_factory):
     """The folder of a sweep with a failed run, and what the command printed."""
     folder = tmp_path_factory.mktemp("swept") / "runs"
-    kept(folder, played_here([CENTRE, "Random"], ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 2, horizon=2))
+    save_runs(folder, play_here([CENTRE, "Random"], ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 2, horizon=2))
     words = ["sweep", folder, "-a", "Random", "-a", f"{NONSENSE}(bad_round=2)", "-e", "CBO/Dropwave-v0"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cbo_gym._util.progress.QUIET_SECONDS", 0.0)
@@ -351,7 +351,7 @@ def test_a_parameter_is_chosen(tmp_path):
     folder, file = tmp_path / "runs", tmp_path / "chosen.yaml"
     # depths that are never reached, so that both play the same
     agents, envs = [f"StoOO(max_depth={depth})" for depth in (40, 50)], ["CBO/GPBandit1-v0", "CBO/GPBandit2-v0"]
-    kept(folder, played_here(agents, envs, 2, horizon=2))
+    save_runs(folder, play_here(agents, envs, 2, horizon=2))
     words = ["choose", str(folder), "--agent", "StoOO", "--parameter", "max_depth", "--metric", "best"]
     printed = invoke(*words, "--horizon", "2", "--write", file)
     assert "best on the other environments (seeds: 2)" in printed

@@ -13,7 +13,7 @@ from cbo_gym.evaluation.play.forecast import PUBLISHED, SAME, forecast
 from cbo_gym.evaluation.play.sweep import plan
 from cbo_gym.evaluation.store.published import package_store, resolve
 from tests.support.cli import as_json, invoke
-from tests.support.runs import kept, played_here
+from tests.support.runs import play_here, save_runs
 
 ENV, OTHER = "CBO/Dropwave-v0", "CBO/ToyGraph-v0"
 CENTRE = "tests.support.agents:Centre"
@@ -24,9 +24,9 @@ def indices(tmp_path_factory):
     """A folder of mine, one of others on more environments, and these published."""
     folder = tmp_path_factory.mktemp("places")
     mine, theirs, store = folder / "mine", folder / "theirs", folder / "store"
-    kept(mine, played_here([CENTRE], [ENV], 2, horizon=3))
-    kept(theirs, played_here(["Random"], [ENV, OTHER], 2, horizon=3))
-    kept(theirs, played_here(["Random"], [ENV], 1, horizon=5))
+    save_runs(mine, play_here([CENTRE], [ENV], 2, horizon=3))
+    save_runs(theirs, play_here(["Random"], [ENV, OTHER], 2, horizon=3))
+    save_runs(theirs, play_here(["Random"], [ENV], 1, horizon=5))
     publish(theirs, store, "others")
     return mine, theirs, store
 
@@ -47,7 +47,7 @@ def test_runs_of_others_are_compared_on_my_environments(indices):
 
 def test_published_results_of_the_package_have_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kept(Path("mine"), played_here([CENTRE], ["CBO/Dropwave-v0"], 1, horizon=100))
+    save_runs(Path("mine"), play_here([CENTRE], ["CBO/Dropwave-v0"], 1, horizon=100))
     board = leaderboard("mine", beside="mcbo2023", agents=["Random", CENTRE])
     assert set(board.per_env["agent"]) == {"Random", CENTRE}
     assert resolve("results") == package_store()
@@ -55,7 +55,7 @@ def test_published_results_of_the_package_have_names(tmp_path, monkeypatch):
 
 def test_what_differs_is_said(indices, tmp_path):
     mine, theirs, _ = indices
-    kept(tmp_path / "longer", played_here([CENTRE], [ENV], 1, horizon=4))
+    save_runs(tmp_path / "longer", play_here([CENTRE], [ENV], 1, horizon=4))
     with pytest.warns(UserWarning, match=rf"{ENV} \(3 or 5 there, 4 here\); play yours with the horizon that is there"):
         leaderboard(tmp_path / "longer", beside=[theirs])
     run = load_run(next(theirs.glob("*.parquet")))

@@ -20,7 +20,7 @@ from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play.agent_sources import import_path, sent_agent
 from cbo_gym.evaluation.play.grid import plan
 from tests.support.agents import Centre
-from tests.support.runs import kept, played_here, rounds_alike
+from tests.support.runs import play_here, rounds_alike, save_runs
 
 ENV = "CBO/Dropwave-v0"
 SCRIPT = """
@@ -157,7 +157,7 @@ def test_a_task_comes_from_an_id_as_from_an_environment():
 
 
 def test_runs_and_leaderboards_show_themselves(tmp_path):
-    board = leaderboard(kept(tmp_path, played_here(["Random", Centre], [ENV], 2, horizon=4)))
+    board = leaderboard(save_runs(tmp_path, play_here(["Random", Centre], [ENV], 2, horizon=4)))
     assert board.to_pandas().shape == board.overall.shape
     assert list(board.to_pandas("table")["seed"]) == board.table["seed"].to_list()
     with pytest.raises(ArgumentError, match="name must be one of"):

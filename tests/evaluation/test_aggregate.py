@@ -85,7 +85,7 @@ def test_counted_wins_are_the_weighted_ones(rng, seeds):
     others[1, 1:] = NAN
     draws, other_draws = bootstrap(scores, 30, rng), bootstrap(others, 30, rng)
     for rows in (np.arange(4), np.array([1, 3])):
-        one, two = draws.on(rows), other_draws.on(rows)
+        one, two = draws.select(rows), other_draws.select(rows)
         np.testing.assert_allclose(one.weights().sum(axis=(1, 2)), 1.0)
         weighted = probability_of_improvement(scores[rows], others[rows], one.weights(), two.weights())
         np.testing.assert_allclose(resampled_improvement(scores[rows], others[rows], one, two), weighted, rtol=1e-12)

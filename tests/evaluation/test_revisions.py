@@ -16,7 +16,7 @@ from cbo_gym.evaluation.runs.results import name_of, save_run, seal_table
 from cbo_gym.evaluation.runs.revisions import code_of, is_current, parts_of
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.referee.replay import is_played_alike
-from tests.support.runs import kept, played_here
+from tests.support.runs import play_here, save_runs
 
 ENV = "CBO/Dropwave-v0"
 MINE = "from cbo_gym.agents import Random\n\nclass Mine(Random):\n    pass\n"
@@ -54,7 +54,7 @@ def test_a_run_has_the_revisions_of_its_agent_and_its_environment(run, monkeypat
 
 def test_a_new_revision_is_played_again_and_nothing_else_is(tmp_path, monkeypatch):
     grid = (["Random", "GP-UCB"], [ENV], [0], tmp_path)
-    kept(tmp_path, played_here(*grid[:2], 1, horizon=2))
+    save_runs(tmp_path, play_here(*grid[:2], 1, horizon=2))
     assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 2
     monkeypatch.setattr(Random, "revision", 2)
     assert len(list(tmp_path.glob("*.parquet"))) == 2

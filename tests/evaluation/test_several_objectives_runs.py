@@ -9,7 +9,7 @@ from cbo_gym.evaluation.play.sweep import plan, run_job
 from cbo_gym.evaluation.report.contents import report_of
 from cbo_gym.evaluation.runs.recorded import recorded_actions, with_actions
 from cbo_gym.referee.replay import replays
-from tests.support.runs import kept, rounds_alike
+from tests.support.runs import rounds_alike, save_runs
 
 PAID, SURFACE = "CBO/PSAGraph-Cost-v0", "CBO/MOCBO3-v0"
 
@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     runs = [run_job(job) for job in plan(["Random", "GP-UCB"], [PAID, SURFACE], 1, folder, horizon=3)]
     assert sorted(run.status for run in runs) == ["finished", "finished", "skipped", "skipped"]
-    return kept(folder, runs)
+    return save_runs(folder, runs)
 
 
 def test_leaderboards_and_reports_have_hypervolume_regret_distances_and_fronts(folder):

@@ -25,7 +25,7 @@ from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.referee import BlindPlay, drops, gains, min_loss, rescore_runs
 from cbo_gym.referee.replay import Replay, compare_runs
 from cbo_gym.referee.submission import check_submission, enter, read_card
-from tests.support.runs import check_here, kept, played_here
+from tests.support.runs import check_here, play_here, save_runs
 
 AGENT = "tests.support.agents:Centre"
 ENVS, ROUNDS, SEEDS = ["CBO/Dropwave-v0", "CBO/ToyGraph-v0"], 4, 2
@@ -58,7 +58,7 @@ def not_blind(monkeypatch):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mine") / "mine"
     with closing(IsolatedAgent(Spec.parse(AGENT))) as agent:
-        return kept(folder, played_here([agent], ENVS, SEEDS, horizon=ROUNDS, label=AGENT))
+        return save_runs(folder, play_here([agent], ENVS, SEEDS, horizon=ROUNDS, label=AGENT))
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,10 @@ def test_a_submission_keeps_its_actions_exactly(folder, file, tmp_path):
     for run in (*load_published(file), *load_published(publish(folder, tmp_path, submission=True).path)):
         own = full[run.env, run.seed]
         assert (run.unverified, run.isolated, bool(run.secret)) == (True, True, False)
-        kept, there = recorded_actions(run), recorded_actions(own)
-        assert [list(numbers) for numbers, _ in kept.actions] == own.table["action"].to_list()
-        assert [chosen for _, chosen in kept.actions] == [chosen for _, chosen in there.actions]
-        assert list(kept.recommended) == own.table["recommended"].to_list()
+        save_runs, there = recorded_actions(run), recorded_actions(own)
+        assert [list(numbers) for numbers, _ in save_runs.actions] == own.table["action"].to_list()
+        assert [chosen for _, chosen in save_runs.actions] == [chosen for _, chosen in there.actions]
+        assert list(save_runs.recommended) == own.table["recommended"].to_list()
 
 
 @pytest.mark.parametrize("where", ["here", pytest.param("in processes", marks=pytest.mark.slow)])

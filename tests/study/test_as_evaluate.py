@@ -5,13 +5,13 @@ import pytest
 
 from cbo_gym.evaluation.play.seeds import seeds_of
 from tests.support.families import one_mode_each
-from tests.support.studies import PAIRS, ROUNDS, SEED, SEVERAL_PAIRS, Robot, played
+from tests.support.studies import PAIRS, ROUNDS, SEED, SEVERAL_PAIRS, Robot, play_run
 
 
 @pytest.mark.filterwarnings("ignore:.*The reward returned by")
 @pytest.mark.parametrize(("agent", "mode"), one_mode_each([*PAIRS, *SEVERAL_PAIRS]))
 def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
-    table = played(agent, mode)
+    table = play_run(agent, mode)
     robot = Robot(mode, agent, tmp_path / "study.db", ROUNDS, seeds_of(SEED, ""))
     for number in range(ROUNDS):
         trial = robot.ask()

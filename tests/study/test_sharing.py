@@ -17,7 +17,7 @@ from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.suggesting import Suggester
 from tests.support.studies import FERMENTER, events_of, fermenter, grown, play
-from tests.support.study_kills import replayed, states
+from tests.support.study_kills import replay_log, states
 
 THREADS = 8
 
@@ -62,7 +62,7 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
     assert [entry.number for entry in study.trials] == list(range(1, 2 * THREADS * rounds + 1))
     assert states(load_study(storage=tmp_path / "f.db")) == states(study)
     # The agent of a thread is the one that the log makes.
-    again = replayed(tmp_path / "f.db", tmp_path / "again.db")
+    again = replay_log(tmp_path / "f.db", tmp_path / "again.db")
     assert states(again) == states(study)
     assert again.ask().do == study.ask().do
 

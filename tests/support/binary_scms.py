@@ -65,7 +65,7 @@ class BinarySCM:
     def best_values(self, diagram: CausalDiagram, scopes: Iterable[Scope]) -> np.ndarray:
         return np.array([self.best_value(diagram, scope) for scope in scopes])
 
-    def mutated(self, rng: np.random.Generator) -> BinarySCM:
+    def mutate(self, rng: np.random.Generator) -> BinarySCM:
         """Return a copy in which one to three entries of the tables are changed."""
         mechanisms = dict(self.mechanisms)
         for name in rng.choice(sorted(mechanisms), rng.integers(1, 4)):
@@ -148,7 +148,7 @@ def greatest_lead(
     return greatest
 
 
-def in_order(scopes: Iterable[Scope]) -> list[Scope]:
+def sort_scopes(scopes: Iterable[Scope]) -> list[Scope]:
     """Return the scopes in an order that is the same in every process."""
     return sorted(scopes, key=lambda scope: sorted((name, sorted(seen)) for name, seen in scope))
 

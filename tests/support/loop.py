@@ -25,15 +25,15 @@ def reset(env: Any, seed: int = 0, action_seed: int | None = None) -> Any:
     return env
 
 
-def begun(agent: Any, task: Task, seed: int = 0) -> Any:
+def begin_agent(agent: Any, task: Task, seed: int = 0) -> Any:
     """Return the agent after its reset on a task, with the initial data."""
     agent.reset(task, seed)
     return agent
 
 
-def started(agent: Any, env_id: str, seed: int = 0, **kwargs: Any) -> Any:
+def start_agent(agent: Any, env_id: str, seed: int = 0, **kwargs: Any) -> Any:
     """Return the agent at the start of a run on an environment."""
-    return begun(agent, make(env_id, seed, 5, **kwargs)[1], AGENT_SEED + seed)
+    return begin_agent(agent, make(env_id, seed, 5, **kwargs)[1], AGENT_SEED + seed)
 
 
 def play(agent: Agent, env: gym.Env[Any, Any], task: Task, seed: int) -> tuple[list[Action], np.ndarray]:

@@ -40,14 +40,14 @@ def choosing_run(agent, seed, chosen, names=("{X1 | C}", "{X2 | C}", "{}")):
     return replace(run, choices=names, table=run.table.with_columns(pl.Series("choice", chosen)))
 
 
-def kept(folder, runs):
+def save_runs(folder, runs):
     """Save runs in a folder as a sweep does, but without starting processes; return the folder."""
     for run in runs:
         save_run(folder / name_of(run), run)
     return folder
 
 
-def played_here(agents, envs, seeds, **how):
+def play_here(agents, envs, seeds, **how):
     """Play agents on environments in this process; return the runs."""
     return [evaluate(agent, env, seed, **how) for agent in agents for env in envs for seed in range(seeds)]
 

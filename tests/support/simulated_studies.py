@@ -12,7 +12,7 @@ from cbo_gym.envs.registration import custom_id
 from cbo_gym.study import create_study
 from cbo_gym.study.forecast import DRAWS, leading_chances, sample
 from cbo_gym.task import Mode
-from tests.support.studies import described
+from tests.support.studies import describe_task
 
 
 def system(mode, seed, share):
@@ -61,7 +61,7 @@ class Simulated:
         self.env.reset(seed=seed)
         self.names, self.rng = task.nodes, np.random.default_rng(seed)
         path = folder / f"{agent}-{mode}-{seed}.db"
-        self.study = create_study("s", storage=path, agent=agent, horizon=40, seed=seed, **described(task), **more)
+        self.study = create_study("s", storage=path, agent=agent, horizon=40, seed=seed, **describe_task(task), **more)
 
     def trial(self, share_of_own=0.0):
         """Ask for a trial, or register one at random."""

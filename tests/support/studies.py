@@ -22,7 +22,7 @@ from cbo_gym.study import create_study, load_study
 from cbo_gym.study.log import Log, Position
 from cbo_gym.study.units import Units
 from cbo_gym.task import Mode
-from tests.support.loop import begun
+from tests.support.loop import begin_agent
 
 ROUNDS = 4
 SEED = 100
@@ -62,13 +62,13 @@ def fermenter(path, agent="CBO", **more):
     return create_study("fermenter", storage=path, agent=agent, **{**FERMENTER, **more})
 
 
-def grown(do):
+def simulate_plant(do):
     feed, ph = do.get("feed", 2.0), do.get("ph", 6.0)
     biomass = 1.0 + math.tanh(feed)
     return {"feed": feed, "ph": ph, "biomass": biomass, "titre": biomass * math.exp(-((ph - 6.8) ** 2))}
 
 
-def play(study, rounds=1, outcome=grown):
+def play(study, rounds=1, outcome=simulate_plant):
     """Ask and tell; return the study."""
     for _ in range(rounds):
         trial = study.ask()
@@ -104,7 +104,7 @@ DOSING = {
 }
 
 
-def hidden(env_id):
+def hide_facts(env_id):
     """Return the problem of an environment, with its noise, kernel and composition hidden from agents."""
     dynamics = make_env(Spec.parse(env_id)).unwrapped.dynamics
     return replace(dynamics.problem, noise_known=False, composition=None, kernel=None, name="plant")
@@ -113,13 +113,13 @@ def hidden(env_id):
 def plant(system):
     """Return the id of the environment of a system, a key of ``SYSTEMS`` or ``SEVERAL``, and its problem."""
     mode, _, _ = system.partition(",")
-    return custom_id(Mode(mode)), hidden((SYSTEMS | SEVERAL)[system])
+    return custom_id(Mode(mode)), hide_facts((SYSTEMS | SEVERAL)[system])
 
 
-def trained(agent, env_id, mode, rounds=4):
+def train_agent(agent, env_id, mode, rounds=4):
     """Return an agent after some rounds on the hidden problem of an environment, the last observation and the env."""
-    env = gym.make(custom_id(Mode(mode)), problem=hidden(env_id), max_episode_steps=40)
-    learner = begun(agent_of(agent), make_task(env, 100), 100)
+    env = gym.make(custom_id(Mode(mode)), problem=hide_facts(env_id), max_episode_steps=40)
+    learner = begin_agent(agent_of(agent), make_task(env, 100), 100)
     observation, _ = env.reset(seed=100)
     for _ in range(rounds):
         action = learner.act(observation)
@@ -128,7 +128,7 @@ def trained(agent, env_id, mode, rounds=4):
     return learner, observation, env
 
 
-def described(task):
+def describe_task(task):
     """Return the description of a study that gives agents the same task."""
     fields = {"variables": list(task.nodes), "diagram": task.diagram, "mode": str(task.mode)}
     if task.objectives:
@@ -162,7 +162,7 @@ def lose_caches(path):
         connection.execute("DELETE FROM cbo_gym_snapshots")
 
 
-def stored(path):
+def open_log(path):
     """Return the log of a database, and the row of its only study."""
     log = Log(path)
     return log, log.find(None)
@@ -170,13 +170,13 @@ def stored(path):
 
 def events_of(path):
     """Return the events of the only study in a database."""
-    log, row = stored(path)
+    log, row = open_log(path)
     return log.events(row.number)
 
 
 def append(path, entries):
     """Append events, as pairs of kind and payload, to the only study in a database."""
-    log, row = stored(path)
+    log, row = open_log(path)
     position = [Position(0, row.digest), *(event.position for event in log.events(row.number))][-1]
     assert log.append(row.number, position, entries)
 
@@ -198,7 +198,7 @@ class Robot:
         self.storage, self.agent, self.mode = storage, agent, mode
         task = make_task(self.env, seeds.data)
         self.observation, _ = self.env.reset(seed=seeds.noise)
-        fields = described(task)
+        fields = describe_task(task)
         if (costs := problem.outcomes.costs) is not None:
             fields["costs"] = {name: prices for name, prices in vars(costs).items() if prices}
         study = create_study("plant", storage=storage, agent=agent, horizon=rounds, seed=seeds.agent, **fields)
@@ -277,7 +277,7 @@ class Broken(Random):
         return action
 
 
-def played(agent, mode, rounds=ROUNDS):
+def play_run(agent, mode, rounds=ROUNDS):
     """Return the table of a run of ``evaluate`` on the system of a mode."""
     env_id, problem = plant(mode)
     return evaluate(agent, env_id, SEED, horizon=rounds, recommend="end", problem=problem).table

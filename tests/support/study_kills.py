@@ -113,13 +113,13 @@ def check(storage, folder, said):
         if kind == "told":
             assert trials[number].status == "measured"
             assert trials[number].values["titre"] == value
-    again = replayed(storage, Path(folder, "again.db"))
+    again = replay_log(storage, Path(folder, "again.db"))
     assert states(again) == states(study)
     assert again.ask().do == load_study(storage=storage).ask().do
     return len(trials), sum(entry.status == "measured" for entry in trials.values())
 
 
-def replayed(source, path):
+def replay_log(source, path):
     """Return a study with a copy of another study's log, and without a snapshot of its agent."""
     log = Log(path, create=True)
     log.create(load_study(storage=source).name, stored(source)[1].description)

@@ -36,7 +36,7 @@ class VectorSCMs:
     tables: dict[str, np.ndarray]
     worth: dict[str, np.ndarray]
 
-    def expected(self, done: dict[str, int]) -> np.ndarray:
+    def expected_values(self, done: dict[str, int]) -> np.ndarray:
         """Return E[objectives | do], ``(n, objectives)``."""
         n, states = self.weights.shape
         rows = np.arange(n)[:, None]
@@ -80,7 +80,7 @@ class VectorSCMs:
             worth={name: numbers[rows] for name, numbers in self.worth.items()},
         )
 
-    def mutated(self, rng: np.random.Generator) -> VectorSCMs:
+    def mutate(self, rng: np.random.Generator) -> VectorSCMs:
         """Return copies with about two changed table entries each, and some changed numbers of the objectives."""
         entries = sum(table.shape[1] for table in self.tables.values())
         tables = {}

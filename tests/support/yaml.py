@@ -1,14 +1,17 @@
 """YAML files that would take much time or memory, and their errors."""
 
 
-def nested(line, count=8):
+def nested_lines(line, count=8):
     """Return ``count`` lines, each of which holds the line before nine times."""
     return "a0: &a0 {k: 1}\n" + "".join(line.format(i=i, list=",".join([f"*a{i - 1}"] * 9)) for i in range(1, count))
 
 
 BOMBS = {
-    "aliases": (nested("a{i}: &a{i} [{list}]\n"), "line 6: with its aliases written out .* more than 30000 parts"),
-    "merge keys": (nested("a{i}: &a{i} {{<<: [{list}]}}\n"), "line 6: with its aliases .* more than 30000 parts"),
+    "aliases": (
+        nested_lines("a{i}: &a{i} [{list}]\n"),
+        "line 6: with its aliases written out .* more than 30000 parts",
+    ),
+    "merge keys": (nested_lines("a{i}: &a{i} {{<<: [{list}]}}\n"), "line 6: with its aliases .* more than 30000 parts"),
     "an alias of itself": ("a: &a [*a]", "line 1: an alias of a part that contains it"),
     "a chain of aliases": (
         "- &a0 [x]\n" + "".join(f"- &a{i} [*a{i - 1}]\n" for i in range(1, 5000)),

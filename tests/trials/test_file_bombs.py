@@ -13,7 +13,7 @@ from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, seal_table
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.referee.submission import check_submission
-from tests.support.yaml import BOMBS, nested
+from tests.support.yaml import BOMBS, nested_lines
 from tests.trials.helpers import python, say
 
 CARD = "agent: tests.support.agents:Centre\nsuite: tiny\npaper: none\ncode: here\ncontact: me\nhardware: 2 cores\n"
@@ -103,7 +103,7 @@ PROBLEMS = {
     "a noise of many arguments": problem("x + u", "")
     .replace("Y: ", "Y: {noise: {Uniform: [" + "0," * 9000 + "]}, equation: ")
     .replace("}\nactions", "}}\nactions"),
-    "aliases of aliases of texts": nested("a{i}: &a{i} [{list}]\n").replace("{k: 1}", "x" * 9000),
+    "aliases of aliases of texts": nested_lines("a{i}: &a{i} [{list}]\n").replace("{k: 1}", "x" * 9000),
 }  # fmt: skip
 READ = """
 import json, sys, time

@@ -10,7 +10,7 @@ from cbo_gym.cli import app
 from cbo_gym.evaluation import load_published
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
-from tests.support.runs import check_here, played_here
+from tests.support.runs import check_here, play_here
 from website.common.links import Links
 from website.pages import leaderboard as leaderboard_page
 from website.papers import claim_tables
@@ -43,7 +43,7 @@ def test_a_submission_goes_the_whole_way_to_the_page(tmp_path, monkeypatch):
     file = tmp_path / "sent" / "centre.parquet"
     words = ("check-submission", file, "--card", tmp_path / "card.yaml", "--allow", AGENT, "--blind", 2)
     assert "can enter, verified." in call(*words, "--into", store / "centre.parquet")
-    put(store / "tiny.parquet", played_here(["Random"], TINY.environments, 2, horizon=4))
+    put(store / "tiny.parquet", play_here(["Random"], TINY.environments, 2, horizon=4))
     parts = {path.stem: load_published(path) for path in store.glob("*.parquet")}
     page = leaderboard_page.leaderboard_pages(parts, Links({f"agents/{name}.md" for name in zoo()}))["leaderboard.md"]
     ranked = page.partition("## tiny")[2].partition("<details")[0]

@@ -410,13 +410,13 @@ class _Sample:
         """Whether every environment has enough runs."""
         return bool(((self.equal > 0).sum(axis=1) >= aggregate.MIN_SEEDS).all())
 
-    def on(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, aggregate.Resamples]:
+    def select(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, aggregate.Resamples]:
         """Return scores, equal weights and resamples on some environments, without a copy if these are all."""
         if len(envs) == len(self.envs):
             return self.values["score"], self.equal, self.resamples
         rows = np.searchsorted(self.envs, envs)
         share = len(self.envs) / len(envs)
-        return self.values["score"][rows], self.equal[rows] * share, self.resamples.on(rows)
+        return self.values["score"][rows], self.equal[rows] * share, self.resamples.select(rows)
 
 
 def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -506,7 +506,7 @@ def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
         shared = np.intersect1d(sample.envs, other_sample.envs)
         if not len(shared):
             continue
-        (scores, equal, draws), (others, other_equal, other_draws) = sample.on(shared), other_sample.on(shared)
+        (scores, equal, draws), (others, other_equal, other_draws) = sample.select(shared), other_sample.select(shared)
         value = float(aggregate.probability_of_improvement(scores, others, equal, other_equal))
         resampled = aggregate.resampled_improvement(scores, others, draws, other_draws)
         low, high = (float(end) for end in aggregate.interval(resampled))

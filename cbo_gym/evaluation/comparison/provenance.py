@@ -18,7 +18,7 @@ RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at
 
 def completeness(board: Leaderboard) -> str:
     """Describe what the comparison lacks: runs that have not ended, rounds that are left out; empty if nothing."""
-    return " ".join(filter(None, [_unended(board), _other_rounds(board)]))
+    return " ".join(filter(None, [_unfinished_runs(board), _other_rounds(board)]))
 
 
 def _other_rounds(board: Leaderboard) -> str:
@@ -32,7 +32,7 @@ def _other_rounds(board: Leaderboard) -> str:
     )
 
 
-def _unended(board: Leaderboard) -> str:
+def _unfinished_runs(board: Leaderboard) -> str:
     tried = board.table.filter(pl.col("status") != "skipped")
     ended = tried.group_by("mode", "env", "agent").agg(pl.col("seed").n_unique())
     plays, envs = tried.select("mode", "agent").unique(), tried.select("mode", "env").unique()

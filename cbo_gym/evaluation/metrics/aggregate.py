@@ -56,7 +56,7 @@ class Resamples:
         """Return weights of shape ``(draws, envs, seeds)``, each draw with sum 1."""
         return (self.counts / self.drawn[:, None, None]).swapaxes(0, 1) / len(self.drawn)
 
-    def on(self, rows: Array) -> Resamples:
+    def select(self, rows: Array) -> Resamples:
         """Return the resamples of some environments."""
         return Resamples(self.counts[rows], self.drawn[rows])
 

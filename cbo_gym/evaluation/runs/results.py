@@ -387,13 +387,13 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
         run = run_of(stored, pl.read_parquet(BytesIO(content)))
         _require_table(run)
     except ValidationError as error:
-        raise _no_run(path, stored, field_errors(error)) from error
+        raise _unreadable(path, stored, field_errors(error)) from error
     except NO_RESULT as error:
-        raise _no_run(path, stored, str(error)) from error
+        raise _unreadable(path, stored, str(error)) from error
     return run
 
 
-def _no_run(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
+def _unreadable(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
     """Return the error of a file without a run: it is of a newer version, or not a result."""
     # The file may have no version.
     with suppress(KeyError, TypeError, ValueError):

@@ -84,7 +84,7 @@ def kept_curves(run: Run) -> dict[str, pl.Series]:
     return kept | {f"{name}{DOUBLE_SUFFIX}": table[name] for name in GAP_COLUMNS}
 
 
-def as_published(run: Run) -> Run:
+def round_for_store(run: Run) -> Run:
     """Return the run as it is read from a store, except for its seconds."""
     return _with_kept(run, kept_curves(run)) if run.status == "finished" else run
 

@@ -83,7 +83,7 @@ def dynamic_problem(
                 count=count,
                 names=names,
                 manipulable=manipulable,
-                targets=every_set(list(manipulable)),
+                targets=all_subsets(list(manipulable)),
                 history=system(1.0),
                 measured=count if measured is None else min(measured, count),
             )
@@ -105,7 +105,7 @@ def _scale_noise(noise: Normal, factor: float) -> Distribution:
     return Normal(factor * noise.mean, std) if std else Zero()
 
 
-def every_set(names: Sequence[str]) -> list[frozenset[str]]:
+def all_subsets(names: Sequence[str]) -> list[frozenset[str]]:
     """Return all subsets of the names, from the empty set to the largest."""
     return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
