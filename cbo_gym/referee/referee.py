@@ -97,10 +97,8 @@ def rescore_runs(runs: Sequence[Run], *, on_run: OnRun = None) -> Iterator[tuple
             yield run, [replayed]
         else:
             # The numbers of a submission may be rounded, as a store rounds them.
-            yield (
-                run,
-                min((score_differences(run, other) for other in (replayed, round_for_store(replayed))), key=len),
-            )
+            candidates = (replayed, round_for_store(replayed))
+            yield run, min((score_differences(run, other) for other in candidates), key=len)
 
 
 def replay_sample(
