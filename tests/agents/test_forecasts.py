@@ -14,7 +14,7 @@ from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.envs.registration import custom_id
 from cbo_gym.task import Mode, Round
 from tests.support.loop import begin_agent
-from tests.support.studies import SYSTEMS, hide_facts, trained
+from tests.support.studies import SYSTEMS, hide_facts, train_agent
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
 
@@ -38,7 +38,7 @@ MORE = [
 
 @pytest.mark.parametrize(("agent", "mode"), [*USUAL, *(pytest.param(*pair, marks=slow) for pair in MORE)])
 def test_forecasts_are_joint_agree_with_the_estimates_and_change_nothing(agent, mode):
-    learner, observation, env = trained(agent, SYSTEMS[mode], mode)
+    learner, observation, env = train_agent(agent, SYSTEMS[mode], mode)
     undisturbed = deepcopy(learner)
     mean, std = learner.reward_posterior([past.action for past in learner.history])
     assert mean.shape == std.shape == (len(learner.history),)
@@ -67,14 +67,14 @@ def test_forecasts_are_joint_agree_with_the_estimates_and_change_nothing(agent, 
 
 @pytest.mark.parametrize(("agent", "mode"), [("Random", "hard"), ("Optuna", "soft"), ("StoOO", "aggregated")])
 def test_an_agent_without_a_model_says_so(agent, mode):
-    learner, _, _ = trained(agent, SYSTEMS[mode], mode, rounds=2)
+    learner, _, _ = train_agent(agent, SYSTEMS[mode], mode, rounds=2)
     actions = [past.action for past in learner.history]
     assert learner.reward_posterior(actions) is learner.sample_outcomes(actions, 10) is None
     assert learner.leave_one_out() == {}
 
 
 def test_a_networks_interval_is_that_of_networks_drawn_from_it():
-    learner, _, env = trained("MCBO", "CBO/Dropwave-v0", "soft", rounds=12)
+    learner, _, env = train_agent("MCBO", "CBO/Dropwave-v0", "soft", rounds=12)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(12)]
     mean, std = learner.reward_posterior(actions)
@@ -133,7 +133,7 @@ def test_left_out_predictions_are_those_of_a_gp_without_the_value(noise_std):
 
 
 def test_arms_have_beta_posteriors_of_their_means():
-    learner, _, _ = trained("TS", SYSTEMS["discrete"], "discrete", rounds=12)
+    learner, _, _ = train_agent("TS", SYSTEMS["discrete"], "discrete", rounds=12)
     mean, std = learner.reward_posterior(range(len(learner.task.arms)))
     draws = learner.sample_outcomes(range(len(learner.task.arms)), 4000, noise=False)[learner.task.reward]
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.03)

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from cbo_gym.study import load_study
-from tests.support.studies import append, fermenter, grown
+from tests.support.studies import append, fermenter, simulate
 from tests.support.study_visitor import Visitor
 
 pytestmark = pytest.mark.benchmark(group="page")
@@ -17,7 +17,7 @@ def database(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "f.db"
     study = fermenter(path, agent="Random", horizon=request.param)
     trials = [trial for _ in range(request.param // 40) for trial in study.ask(40)]
-    outcomes = [("told", {"trial": trial.number, "values": grown(trial.do), "done": None}) for trial in trials]
+    outcomes = [("told", {"trial": trial.number, "values": simulate(trial.do), "done": None}) for trial in trials]
     append(path, outcomes)
     study.ask()
     return path
@@ -37,7 +37,7 @@ def test_next_answer(benchmark, database):
 
     def finish_a_trial():
         trial = study.ask()
-        study.tell(trial, grown(trial.do))
+        study.tell(trial, simulate(trial.do))
         return (), {}
 
     benchmark.pedantic(lambda: visitor.get("/studies/1"), setup=finish_a_trial, rounds=5)

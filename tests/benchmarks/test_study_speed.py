@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app
 from cbo_gym.study import load_study
-from tests.support.studies import append, fermenter, grown
+from tests.support.studies import append, fermenter, simulate
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 TRIALS = 10_000
@@ -24,12 +24,14 @@ def path(tmp_path_factory):
     study = fermenter(path, agent="Random")
     asked = study.ask()
     flat, why = study.trials[0].flat, study.trials[0].why
-    events = [("told", {"trial": asked.number, "values": grown(asked.do), "done": None})]
+    events = [("told", {"trial": asked.number, "values": simulate(asked.do), "done": None})]
     for number in range(2, TRIALS + 2):
         trials = [{"number": number, "action": flat, "why": why}]
         events.append(("asked", {"trials": trials, "context": None}))
         if number <= TRIALS:
-            events.append(("told", {"trial": number, "values": grown(asked.do) | {"feed": number / 7}, "done": None}))
+            events.append(
+                ("told", {"trial": number, "values": simulate(asked.do) | {"feed": number / 7}, "done": None})
+            )
     append(path, events)
     return path
 
@@ -43,16 +45,18 @@ def test_tell(benchmark, tmp_path):
     study = fermenter(tmp_path / "f.db", agent="Random")
     trials = study.ask(200)
     benchmark.pedantic(
-        lambda trial: study.tell(trial, grown(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=100
+        lambda trial: study.tell(trial, simulate(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=100
     )
     assert benchmark.stats["median"] < 0.02
 
 
 def test_tell_behind_a_long_log(benchmark, path):
     study = load_study(storage=path)
-    study.tell(study.pending[0], grown({}))  # and the log is read
+    study.tell(study.pending[0], simulate({}))  # and the log is read
     trials = [study.ask() for _ in range(20)]
-    benchmark.pedantic(lambda trial: study.tell(trial, grown(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=20)
+    benchmark.pedantic(
+        lambda trial: study.tell(trial, simulate(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=20
+    )
     assert benchmark.stats["median"] < 0.02
 
 

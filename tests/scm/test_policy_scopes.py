@@ -10,7 +10,7 @@ import pytest
 from cbo_gym.problems.systems.hard_graphs import psa_graph
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.scm.scopes import Scope, mixed_policy_scopes, pomis, pomps, scope_diagram
-from tests.support.binary_scms import BinarySCM, greatest_lead, in_order, largest, random_diagram, random_scm
+from tests.support.binary_scms import BinarySCM, greatest_lead, largest, random_diagram, random_scm, sort_scopes
 
 # Figure 1 of the contextual paper; its aligned example (A.2) has the same diagram.
 CONFOUNDED = CausalDiagram(
@@ -225,7 +225,7 @@ def search_missing(seed: int, sizes: tuple[int, int], most: int, effort: tuple[i
     diagram, reward, manipulable, contexts = random_question(rng, sizes)
     returned = pomps(diagram, reward, manipulable, contexts)
     every = mixed_policy_scopes(diagram, reward, manipulable, contexts)
-    rivals = [rival for rival in in_order(largest(every)) if rival not in returned and policies(rival) <= most]
+    rivals = [rival for rival in sort_scopes(largest(every)) if rival not in returned and policies(rival) <= most]
     for rival in rivals:
         lead = greatest_lead(diagram, reward, rival, returned, rng, [effort])
         assert lead < 1e-9, (diagram, manipulable, contexts, rival)
@@ -255,7 +255,7 @@ def test_each_returned_scope_is_strictly_the_best_in_some_scm() -> None:
         rng = np.random.default_rng(seed)
         diagram, reward, manipulable, contexts = random_question(rng, (3, 6))
         returned = pomps(diagram, reward, manipulable, contexts)
-        for chosen in in_order(returned) if len(returned) > 1 and max(map(policies, returned)) <= 3_000 else ():
+        for chosen in sort_scopes(returned) if len(returned) > 1 and max(map(policies, returned)) <= 3_000 else ():
             lead = greatest_lead(diagram, reward, chosen, returned - {chosen}, rng, effort=[(8, 200), (60, 600)])
             assert lead > 1e-3, (diagram, manipulable, contexts, returned, chosen)
 

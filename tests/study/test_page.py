@@ -10,7 +10,7 @@ import pytest
 from cbo_gym.errors import MissingExtraError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.page import AgentPool
-from tests.support.studies import FERMENTER, fermenter, grown, play
+from tests.support.studies import FERMENTER, fermenter, play, simulate
 from tests.support.study_visitor import FIELDS, YAML, Visitor, said
 
 
@@ -130,7 +130,7 @@ def test_a_study_is_created_from_yaml_pasted_or_uploaded(tmp_path):
 
 def test_a_round_through_the_forms(tmp_path, visitor):
     visitor.get("/studies/1")
-    past = pl.DataFrame([grown({}) | {"do(ph)": None}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]).write_csv()
+    past = pl.DataFrame([simulate({}) | {"do(ph)": None}, simulate({"ph": 7.0}) | {"do(ph)": 7.0}]).write_csv()
     assert said(visitor.send("import", {}, files={"file": ("past.csv", past)})) == ["2 rounds were added."]
     assert said(visitor.send("import", {"csv": past.partition("\n")[0] + "\n2,6,1,1,\n"})) == ["1 round was added."]
     earlier = {"campaign": "pilot 2025", "differs": "ph, biomass"}
@@ -145,7 +145,7 @@ def test_a_round_through_the_forms(tmp_path, visitor):
     assert html.count("Record the outcome") >= 3
     assert trial.why in html
     set_to = done(stored(tmp_path), 0)
-    html = visitor.send("tell-1", {**measured(grown(set_to), *set_to), "value:biomass": ""})
+    html = visitor.send("tell-1", {**measured(simulate(set_to), *set_to), "value:biomass": ""})
     assert said(html) == ["The outcome of trial 1 was recorded."]
     first = stored(tmp_path).trials[0]
     assert first.done is None  # a rounded number that comes back is no deviation
@@ -223,7 +223,7 @@ def test_a_part_is_recorded_and_the_rest_or_the_end(tmp_path, visitor):
 def test_a_trial_that_ended_meanwhile_is_shown_with_what_was_typed(tmp_path, visitor):
     visitor.get("/studies/1")
     visitor.send("ask")
-    stored(tmp_path).tell(1, grown({}))
+    stored(tmp_path).tell(1, simulate({}))
     html = visitor.send("tell-1", {"value:titre": "7.25"}, 422)
     assert "trial 1 is measured, not pending" in said(html)[0]
     assert 'action="/studies/1/trials/1/correct"' in html
@@ -317,7 +317,7 @@ def test_four_requests_at_once_get_four_trials_while_the_page_answers(tmp_path):
 
 def begin(study):
     past = [{"ph": ph} for ph in (6.0, 6.5, 7.0)]
-    study.add_data(list(map(grown, past)), do=past)
+    study.add_data(list(map(simulate, past)), do=past)
 
 
 def wait_for(path):
@@ -370,7 +370,7 @@ def test_an_agent_without_an_answer_is_rebuilt_from_the_log(tmp_path, caplog, ho
 def test_a_long_study_is_shown_in_part(tmp_path, visitor):
     study = stored(tmp_path)
     for trial in study.ask(140)[:105]:
-        study.tell(trial, grown(trial.do))
+        study.tell(trial, simulate(trial.do))
     html = visitor.get("/studies/1")
     assert "The latest 100 of 140; the CSV has all." in html
     assert "5 more are pending" in html

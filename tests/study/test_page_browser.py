@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from cbo_gym.study import load_study
-from tests.support.studies import FERMENTER, simulate_plant
+from tests.support.studies import FERMENTER, simulate
 from tests.support.study_browser import ARGUMENTS, Served
 from tests.support.study_visitor import YAML
 
@@ -76,7 +76,7 @@ def test_a_study_in_a_browser(tmp_path, browser, width, scheme):
         expect(page.locator(".success")).to_contain_text("The study was created")
         watched.check()
 
-        lines = [simulate_plant({}) | {"do(ph)": ""}, simulate_plant({"ph": 7.0}) | {"do(ph)": 7.0}]
+        lines = [simulate({}) | {"do(ph)": ""}, simulate({"ph": 7.0}) | {"do(ph)": 7.0}]
         content = "\n".join([",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)])
         file = {"name": "past.csv", "mimeType": "text/csv", "buffer": content.encode()}
         page.get_by_label("CSV or Excel file of past rounds").set_input_files(file)

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from cbo_gym.study import load_study, studies_in
 from cbo_gym.study.page.application import TrialAction, routes
 from cbo_gym.study.page.guard import HEADERS
-from tests.support.studies import events_of, fermenter, grown
+from tests.support.studies import events_of, fermenter, simulate
 from tests.support.study_visitor import FIELDS, HTML, SQL, WRONG, YAML, Visitor
 
 NO_NUMBERS = [
@@ -37,11 +37,11 @@ YAMLS = [
 
 def of_a_trial(draw, recorded, pending):
     """A path and fields that are wrong in one place."""
-    good = {f"value:{name}": str(value) for name, value in grown({}).items()}
+    good = {f"value:{name}": str(value) for name, value in simulate({}).items()}
     path, other = f"/studies/1/trials/{pending}", f"/studies/1/trials/{draw.choice([recorded, *PLACES])}"
     return draw.choice(
         [
-            (f"{path}/tell", {**good, f"value:{draw.choice(sorted(grown({})))}": draw.choice(NO_NUMBERS)}),
+            (f"{path}/tell", {**good, f"value:{draw.choice(sorted(simulate({})))}": draw.choice(NO_NUMBERS)}),
             (f"{path}/tell", {**good, f"value:{draw.choice(STRANGE_NAMES)}": "1"}),
             (f"{path}/tell", {**good, f"did:{draw.choice(['titre', 'biomass', *STRANGE_NAMES])}": "1"}),
             (f"{path}/tell", {**good, "did:ph": draw.choice(NO_NUMBERS)}),
@@ -88,7 +88,7 @@ def test_wrong_requests_change_nothing(tmp_path, requests):
     draw = random.Random(requests)
     study = fermenter(tmp_path / "f.db", agent="Random")
     recorded, pending = (trial.number for trial in study.ask(2))
-    study.tell(recorded, grown({}))
+    study.tell(recorded, simulate({}))
     before = events_of(tmp_path / "f.db")
     visitor = Visitor(tmp_path / "f.db")
     for _ in range(requests):
@@ -155,7 +155,7 @@ def mutated(draw, forgery):
 def test_no_request_of_any_route_fails_in_the_server(tmp_path, requests):
     draw = random.Random(requests)
     study = fermenter(tmp_path / "f.db", agent="Random")
-    study.tell(study.ask().number, grown({}))
+    study.tell(study.ask().number, simulate({}))
     visitor = Visitor(tmp_path / "f.db")
     given = [mutated(draw, visitor.access.forgery) for _ in range(requests)]
     given += [

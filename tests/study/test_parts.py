@@ -5,7 +5,7 @@ import pytest
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import load_study
 from tests.support.families import by_family
-from tests.support.studies import fermenter, grown, lose_caches, play
+from tests.support.studies import fermenter, lose_caches, play, simulate
 
 LIMITS = {"constraints": ["biomass >= 1.2"]}
 #: Agents with models of nodes, and one that waits for the reward.
@@ -17,7 +17,7 @@ def begun(path, agent, rounds=5, **more):
 
 
 def part(trial, *names):
-    values = grown(trial.do)
+    values = simulate(trial.do)
     return {name: values[name] for name in names}
 
 
@@ -105,14 +105,14 @@ def test_the_rest_may_follow_and_nothing_recorded_changes_by_itself(tmp_path):
 
 
 def test_rows_without_a_reward_are_data_for_models_of_variables(tmp_path):
-    rows = [grown({"feed": feed / 4}) | {"titre": None} for feed in range(20)]
+    rows = [simulate({"feed": feed / 4}) | {"titre": None} for feed in range(20)]
     study = fermenter(tmp_path / "m.db", agent="MCBO")
     assert study.add_data(rows) == 20
-    study.tell(study.ask(), grown({}))
-    assert study.what_if({"feed": 1.0})["biomass"] == pytest.approx(grown({"feed": 1.0})["biomass"], abs=0.05)
+    study.tell(study.ask(), simulate({}))
+    assert study.what_if({"feed": 1.0})["biomass"] == pytest.approx(simulate({"feed": 1.0})["biomass"], abs=0.05)
     other = fermenter(tmp_path / "n.db", agent="EIFN")
     other.add_data(study.data())
-    assert other.what_if({"feed": 1.0})["biomass"] == pytest.approx(grown({"feed": 1.0})["biomass"], abs=0.05)
+    assert other.what_if({"feed": 1.0})["biomass"] == pytest.approx(simulate({"feed": 1.0})["biomass"], abs=0.05)
     with pytest.raises(ArgumentError, match="row 1: the reward titre is missing, and GP-UCB learns nothing without it"):
         fermenter(tmp_path / "g.db", agent="GP-UCB").add_data(rows)
     with pytest.raises(ArgumentError, match="row 1: nothing was measured"):

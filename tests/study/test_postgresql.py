@@ -19,7 +19,7 @@ from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.database import Database
 from cbo_gym.study.log import Log
 from tests.support.old_studies import tables, write_schema_1
-from tests.support.studies import FERMENTER, events_of, fermenter, grown, play
+from tests.support.studies import FERMENTER, events_of, fermenter, play, simulate
 from tests.support.study_kills import check, states
 from tests.support.study_kills import play as kill
 from tests.support.study_postgresql import ESCAPED, PASSWORD, Server, binaries
@@ -60,14 +60,14 @@ def made(server, name, encoding):
 
 def scenario(storage):
     study = fermenter(storage, agent="GP-UCB")
-    study.add_data([grown({}), grown({"ph": 7.0})], do=[{}, {"ph": 7.0}])
-    study.tell(trial := study.ask(), grown(trial.do))
+    study.add_data([simulate({}), simulate({"ph": 7.0})], do=[{}, {"ph": 7.0}])
+    study.tell(trial := study.ask(), simulate(trial.do))
     others = study.ask(3)
     study.fail(others[0], "the pump broke: 日本語")
-    study.tell(others[1], grown({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
-    study.correct(trial, grown(trial.do) | {"titre": 1.25})
+    study.tell(others[1], simulate({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
+    study.correct(trial, simulate(trial.do) | {"titre": 1.25})
     study = load_study(storage=storage)
-    study.tell(trial := study.ask(), grown(trial.do))
+    study.tell(trial := study.ask(), simulate(trial.do))
     return study
 
 
@@ -101,7 +101,7 @@ def test_threads_share_a_study_and_an_older_dump_in_its_place_is_noticed(url):
     assert {entry.status for entry in study.trials} == {"measured"}
     with Database(url).transaction(writes=True) as connection:
         connection.execute(sql.text("DELETE FROM cbo_gym_events WHERE number = 34"))
-    for call in (study.ask, lambda: study.trials, lambda: study.correct(1, grown({}))):
+    for call in (study.ask, lambda: study.trials, lambda: study.correct(1, simulate({}))):
         with pytest.raises(OperationError, match=r"the database was replaced .* its event 34 is gone"):
             call()
     assert load_study(storage=url).pending[0].number == 17

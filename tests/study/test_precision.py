@@ -9,7 +9,7 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.precision import wilson
 from tests.support.cli import run
-from tests.support.studies import fermenter, grown, lose_caches, play
+from tests.support.studies import fermenter, lose_caches, play, simulate
 
 TRIAL = {
     "reward": "cured",
@@ -35,7 +35,7 @@ def test_a_rough_outlier_moves_the_agent_less(agent, tmp_path):
     for number, std in enumerate((None, {"titre": 5.0})):
         path = copyfile(tmp_path / "f.db", tmp_path / f"{number}.db")
         study = load_study(storage=path)
-        study.tell(study.register({"ph": 6.8}), grown({"ph": 6.8}) | {"titre": 9.0}, std=std)
+        study.tell(study.register({"ph": 6.8}), simulate({"ph": 6.8}) | {"titre": 9.0}, std=std)
         lose_caches(path)
         after = load_study(storage=path).what_if({"ph": 6.8})["titre"]
         assert after == study.what_if({"ph": 6.8})["titre"]
@@ -86,15 +86,15 @@ def test_forms_of_precision(tmp_path):
 def test_agents_that_ignore_the_precision_say_so(tmp_path):
     study = play(fermenter(tmp_path / "f.db", agent="Random"), 2)
     assert "ignores" not in study.ask().why
-    study.tell(3, grown({}), std={"titre": 0.1})
+    study.tell(3, simulate({}), std={"titre": 0.1})
     assert study.ask().why.endswith("Random ignores the stated precision")
     assert "Random ignores the stated precision." in run("study", "show", tmp_path / "f.db").stdout
     run("study", "tell", tmp_path / "f.db", 4, "titre=0.5", "--std", "titre=0.25")
     run("study", "correct", tmp_path / "f.db", 4, "titre=37 of 1000")
     assert load_study(storage=tmp_path / "f.db").trials[3].counts == {"titre": 1000}
     # A corrected outcome states no precision any more, whoever has seen it before.
-    study.correct(3, grown({}))
-    study.correct(4, grown({}))
+    study.correct(3, simulate({}))
+    study.correct(4, simulate({}))
     assert "ignores" not in study.ask().why
 
 

@@ -11,7 +11,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
-from tests.support.studies import SOFT, events_of, fermenter, grown, lose_caches, play, soft
+from tests.support.studies import SOFT, events_of, fermenter, lose_caches, play, simulate, soft
 
 NAMES = ["overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance"]
 
@@ -27,7 +27,7 @@ def words(string):
 
 def test_a_report_of_each_part(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="CBO", units={"titre": "g/l"}, costs={"feed": 1.0, "ph": 10.0})
-    study.add_data([grown({"feed": 1.0 + 0.1 * index}) for index in range(4)])
+    study.add_data([simulate({"feed": 1.0 + 0.1 * index}) for index in range(4)])
     play(study, 3)
     study.fail(study.ask(), "<script>alert(1)</script> & the pump")
     study.ask()
@@ -54,7 +54,8 @@ def test_a_report_of_each_part(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("agent", "more", "outcome"), [("GP-UCB", {}, grown), pytest.param("MCBO", SOFT, soft, marks=pytest.mark.slow)]
+    ("agent", "more", "outcome"),
+    [("GP-UCB", {}, simulate), pytest.param("MCBO", SOFT, soft, marks=pytest.mark.slow)],
 )
 def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more, outcome):
     study = play(fermenter(tmp_path / "f.db", agent=agent, **more), 3, outcome)
@@ -84,9 +85,10 @@ def test_what_misses_a_constraint_is_not_best_and_little_may_be_good(tmp_path):
     limited = {"constraints": ["biomass <= 1.5"], "direction": "minimize"}
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", **limited)
     study.add_data(
-        [grown({"feed": 4.0, "ph": 8.5}), grown({"feed": 0.3, "ph": 6.0})], do=[{"feed": 4.0, "ph": 8.5}, {}]
+        [simulate({"feed": 4.0, "ph": 8.5}), simulate({"feed": 0.3, "ph": 6.0})],
+        do=[{"feed": 4.0, "ph": 8.5}, {}],
     )
-    play(study, 2, lambda do: grown({"feed": 0.2, "ph": do.get("ph", 6.0)}))
+    play(study, 2, lambda do: simulate({"feed": 0.2, "ph": do.get("ph", 6.0)}))
     parts, rounds = of(study), study.data()
     allowed = rounds.filter(rounds["biomass"] <= 1.5)["titre"]
     assert "Crosses mark rounds whose measured values violate a constraint" in words(parts["curve"])

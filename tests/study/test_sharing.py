@@ -16,7 +16,7 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
 from cbo_gym.study.suggesting import Suggester
-from tests.support.studies import FERMENTER, events_of, fermenter, grown, play
+from tests.support.studies import FERMENTER, events_of, fermenter, play, simulate
 from tests.support.study_kills import replay_log, states
 
 THREADS = 8
@@ -37,13 +37,13 @@ def test_threads_share_a_study(tmp_path, agent, rounds):
         for visit in range(rounds):
             trial, lost = study.ask(2)
             titre = trial.number + index / 1000
-            study.tell(trial, grown(trial.do) | {"titre": titre})
+            study.tell(trial, simulate(trial.do) | {"titre": titre})
             answered += [("asked", trial.number), ("told", trial.number), ("asked", lost.number)]
             assert trial.number in study.to_frame().filter(status="measured")["number"]
             if visit == index % rounds:
-                study.correct(trial, grown(trial.do) | {"titre": titre + 1000.0})
+                study.correct(trial, simulate(trial.do) | {"titre": titre + 1000.0})
                 answered.append(("corrected", trial.number))
-                study.add_data([grown({"ph": 6.0 + titre / 1000.0})], do=[{"ph": 6.0 + titre / 1000.0}])
+                study.add_data([simulate({"ph": 6.0 + titre / 1000.0})], do=[{"ph": 6.0 + titre / 1000.0}])
             study.fail(lost, f"thread {index}")
             answered.append(("failed", lost.number))
             assert set(study.recommendation()) <= {"feed", "ph"}
@@ -100,11 +100,11 @@ def test_a_suggestion_blocks_no_other_call(tmp_path, monkeypatch):
     paused = Paused(monkeypatch, "suggest")
     paused.run(study.ask)
     assert [trial.number for trial in study.pending] == [1]
-    study.tell(first, grown(first.do))
+    study.tell(first, simulate(first.do))
     assert study.to_frame()["status"].to_list() == ["measured"]
     paused.finish()
     first = undisturbed.ask()
-    undisturbed.tell(first, grown(first.do))
+    undisturbed.tell(first, simulate(first.do))
     undisturbed.ask()
     assert states(study) == states(undisturbed)  # the suggestion was worked out again, after the outcome
 
@@ -153,7 +153,7 @@ class Own(Random):
 
 def work(study, index):
     trial = study.ask()
-    study.tell(trial, grown(trial.do) | {"titre": float(index)})
+    study.tell(trial, simulate(trial.do) | {"titre": float(index)})
     return trial.number
 
 
@@ -212,10 +212,10 @@ CALLS = {
     "what_if": lambda study: study.what_if({"ph": 6.0}),
     "report": lambda study: study.report("r.html"),
     "ask": lambda study: study.ask(),
-    "tell": lambda study: study.tell(1, grown({})),
-    "correct": lambda study: study.correct(1, grown({})),
+    "tell": lambda study: study.tell(1, simulate({})),
+    "correct": lambda study: study.correct(1, simulate({})),
     "fail": lambda study: study.fail(2),
-    "add_data": lambda study: study.add_data([grown({})]),
+    "add_data": lambda study: study.add_data([simulate({})]),
 }
 
 
@@ -269,7 +269,7 @@ def opened(tmp_path, monkeypatch):
     study = filled(tmp_path / "f.db")
     shutil.copy(tmp_path / "f.db", tmp_path / "backup.db")
     study.ask()
-    study.tell(study.ask(), grown({}))
+    study.tell(study.ask(), simulate({}))
     return study
 
 

@@ -7,7 +7,7 @@ from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
 from tests.support.families import by_family, one_mode_each
-from tests.support.studies import DOSING, FERMENTER, lose_caches, simulate_plant
+from tests.support.studies import DOSING, FERMENTER, lose_caches, simulate
 from tests.support.study_laboratory import PAIRS, PARAMETERS, context, description, everything_set, outcome
 
 
@@ -69,7 +69,7 @@ def test_a_rejection_counts_until_the_next_outcome(tmp_path):
     study = create_study("s", storage=tmp_path / "s.db", **FERMENTER | {"agent": Counting()})
     study.reject(study.ask(), "too hot")
     trial = study.ask()
-    study.tell(trial, simulate_plant(trial.do))
+    study.tell(trial, simulate(trial.do))
     study.ask()
     study.ask()
     assert study.agent_snapshot()[1].pending == [1, 1]
@@ -114,7 +114,7 @@ def test_without_the_empty_set_no_agent_only_observes(agent, targets, tmp_path):
     for count in (2, 1, 2):
         for trial in study.ask(count):
             assert sorted(trial.do) in targets
-            study.tell(trial, {**simulate_plant(trial.do), "light": trial.do.get("light", 0.5), "heat": 1.0})
+            study.tell(trial, {**simulate(trial.do), "light": trial.do.get("light", 0.5), "heat": 1.0})
     assert sorted(study.recommendation()) in targets
 
 

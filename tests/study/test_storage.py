@@ -14,7 +14,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, MissingExtraError, Operat
 from cbo_gym.study import create_study, load_study, schema, studies_in
 from cbo_gym.study.log import Log
 from tests.support.old_studies import tables, write_schema_1
-from tests.support.studies import FERMENTER, append, events_of, fermenter, grown, lose_caches, play
+from tests.support.studies import FERMENTER, append, events_of, fermenter, lose_caches, play, simulate
 from tests.support.study_kills import states
 
 
@@ -22,10 +22,10 @@ from tests.support.study_kills import states
 def study(tmp_path):
     """With a trial of each kind."""
     made = fermenter(tmp_path / "f.db", agent="Random")
-    made.add_data([grown({})])
+    made.add_data([simulate({})])
     for trial in made.ask(3):
-        made.tell(trial, grown(trial.do))
-    made.correct(2, grown({}) | {"titre": 1.25})
+        made.tell(trial, simulate(trial.do))
+    made.correct(2, simulate({}) | {"titre": 1.25})
     made.fail(made.ask(), "the pump broke")
     made.ask()
     return made
@@ -231,7 +231,7 @@ def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_u
     log.keep(1, number - 3, stamp, content)  # it would learn a round twice
     assert load_study(storage=path).recommendation() == wanted
     other = create_study("other", storage=path, agent="GP-UCB", **{**FERMENTER, "direction": "minimize"})
-    other.add_data([grown({"ph": 5.6}), grown({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
+    other.add_data([simulate({"ph": 5.6}), simulate({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
     other.ask()
     wanted = other.recommendation()
     lose_caches(path)

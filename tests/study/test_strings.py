@@ -11,7 +11,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study import create_study, load_study, studies_in
 from cbo_gym.study.schema import digest
-from tests.support.studies import DOSING, FERMENTER, events_of, fermenter, grown
+from tests.support.studies import DOSING, FERMENTER, events_of, fermenter, simulate
 from tests.support.study_visitor import Visitor
 
 LATIN_1, HALF, NUL = "M\udcfcller", "\ud83d", "a\0b"
@@ -49,7 +49,7 @@ def test_a_description_with_such_a_string_is_refused_by_its_name(tmp_path, name,
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_strings_of_a_trial_are_refused(tmp_path, bad):
     study = fermenter(tmp_path / "f.db", agent="Random")
-    study.tell(study.ask(), grown({}))
+    study.tell(study.ask(), simulate({}))
     study.ask()
     before = (tmp_path / "f.db").read_bytes()
     with pytest.raises(ArgumentError, match=f"^reason .*{REFUSED}"):
@@ -58,8 +58,8 @@ def test_bad_strings_of_a_trial_are_refused(tmp_path, bad):
         lambda: study.tell(2, {"titre": 1.0, bad: 1.0}),
         lambda: study.tell(2, {"titre": 1.0}, did={bad: 1.0}),
         lambda: study.correct(1, {"titre": bad}),
-        lambda: study.add_data([grown({}) | {f"do({bad})": 1.0}]),
-        lambda: study.add_data([grown({}) | {bad: 1.0}]),
+        lambda: study.add_data([simulate({}) | {f"do({bad})": 1.0}]),
+        lambda: study.add_data([simulate({}) | {bad: 1.0}]),
         lambda: study.ask(context={bad: 1.0}),
         lambda: study.what_if({bad: 1.0}),
         lambda: load_study(bad, storage=tmp_path / "f.db"),

@@ -14,22 +14,22 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study import UnusedDataWarning, create_study, load_study, studies_in
 from cbo_gym.study.log import Log
-from tests.support.studies import DOSING, FERMENTER, fermenter, grown, lose_caches, play
+from tests.support.studies import DOSING, FERMENTER, fermenter, lose_caches, play, simulate
 
 
 def test_a_round_of_a_study(tmp_path):
     study = fermenter(tmp_path / "f.db")
     assert re.fullmatch(r"Study\('.*', storage='.*f.db', mode='hard', agent='.*'\)", repr(study))
-    study.add_data(pl.DataFrame([grown({}) | {"do(ph)": None}, grown({"ph": 7.0}) | {"do(ph)": 7.0}]))
+    study.add_data(pl.DataFrame([simulate({}) | {"do(ph)": None}, simulate({"ph": 7.0}) | {"do(ph)": 7.0}]))
     trial = study.ask()
     assert trial.number == 1
     assert set(trial.do) <= {"feed", "ph"}
     assert "titre" in trial.why
-    study.tell(trial, grown(trial.do))
+    study.tell(trial, simulate(trial.do))
     others = study.ask(3)
     assert [other.number for other in others] == [2, 3, 4]
     study.fail(others[0], "the pump broke")
-    study.tell(others[1], grown({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
+    study.tell(others[1], simulate({"ph": 6.9}), did={"ph": 6.9} if "ph" in others[1].do else None)
     frame = study.to_frame()
     assert frame["status"].to_list() == ["measured", "failed", "measured", "pending"]
     assert frame["reason"].to_list()[1] == "the pump broke"
@@ -43,9 +43,9 @@ def test_a_round_of_a_study(tmp_path):
 def test_a_reward_is_minimised(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize")
     done = [{"feed": feed, "ph": ph} for feed in (0.0, 2.5, 5.0) for ph in (5.5, 6.2, 6.8, 7.5)]
-    study.add_data(list(map(grown, done)), do=done)
+    study.add_data(list(map(simulate, done)), do=done)
     best = study.recommendation()
-    assert grown(best)["titre"] < 0.5
+    assert simulate(best)["titre"] < 0.5
     assert study.what_if(best)["titre"] < 0.8
 
 
@@ -53,11 +53,11 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB")
     play(study, 3)
     asked = [entry.flat for entry in study.trials]
-    study.correct(2, grown({}) | {"titre": 50.0})
+    study.correct(2, simulate({}) | {"titre": 50.0})
     assert [entry.flat for entry in study.trials] == asked
     expected = load_study(storage=tmp_path / "f.db").ask()
     assert study.trials[1].values["titre"] == 50.0
-    study.tell(expected, grown(expected.do))
+    study.tell(expected, simulate(expected.do))
     other = load_study(storage=tmp_path / "f.db")
     second = study.to_frame().row(1, named=True)
     done = {name: second[f"do({name})"] for name in ("feed", "ph") if second[f"do({name})"] is not None}
@@ -210,11 +210,11 @@ def test_names_are_taken_once_and_studies_are_found(tmp_path):
 
 def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="MCBO(samples=4, restarts=2)")
-    study.add_data([{"feed": 2.0, "biomass": 2.0, "titre": 0.7}, grown({})], do=[{"ph": 6.5}, {}])
+    study.add_data([{"feed": 2.0, "biomass": 2.0, "titre": 0.7}, simulate({})], do=[{"ph": 6.5}, {}])
     assert study.data()["ph"].to_list()[0] == pytest.approx(6.5)
     for place in range(2):
         trial = study.ask()
-        study.tell(trial, {name: value for name, value in grown(trial.do).items() if place or name != "biomass"})
+        study.tell(trial, {name: value for name, value in simulate(trial.do).items() if place or name != "biomass"})
     assert study.to_frame()["biomass"].null_count() == 1
     study.tell(study.ask(), {"biomass": 2.0, "titre": 0.8}, did={"ph": 6.5})
     assert study.trials[-1].values["ph"] == pytest.approx(6.5)
@@ -227,15 +227,15 @@ def test_an_unmeasured_variable_is_missing_unless_it_was_set(tmp_path):
         other.recommendation()
     second = other.ask()
     assert re.search(left_out, second.why)
-    other.tell(second, grown(second.do))
+    other.tell(second, simulate(second.do))
     with pytest.warns(UnusedDataWarning, match=left_out):
         assert load_study("other", storage=tmp_path / "f.db").recommendation() == other.recommendation()
-    other.correct(trial, grown(trial.do))
+    other.correct(trial, simulate(trial.do))
     assert "learns nothing" not in other.ask().why
 
 
 def test_data_that_the_agent_does_not_take_are_refused(tmp_path):
-    rows = [grown({}), {"feed": 1.0, "ph": 6.0, "titre": 1.0}]
+    rows = [simulate({}), {"feed": 1.0, "ph": 6.0, "titre": 1.0}]
     with pytest.raises(ArgumentError, match="row 2: biomass is missing, and CBO needs all variables"):
         fermenter(tmp_path / "a.db").add_data(rows)
     unconfounded = "dag { feed -> biomass -> titre; ph -> titre }"
@@ -327,7 +327,7 @@ def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):
         study = fermenter(tmp_path / f"{index}.db", agent="GP-UCB")
         for _ in range(3):
             trial = study.ask()
-            study.tell(trial, grown(trial.do) | {"titre": index + trial.number})
+            study.tell(trial, simulate(trial.do) | {"titre": index + trial.number})
     honest, other = (tmp_path / f"{index}.db" for index in range(2))
     number, stamp, content = Log(other).snapshot(1)  # it has learned something else
     wanted = load_study(storage=honest).recommendation()
@@ -344,7 +344,7 @@ def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", [1e29, 1e-320])
 def test_values_of_every_allowed_size_can_be_learned_from(tmp_path, size):
     study = fermenter(tmp_path / "f.db", agent="EIFN")
-    rounds = [{name: size * (row + column) for column, name in enumerate(grown({}))} for row in range(4)]
+    rounds = [{name: size * (row + column) for column, name in enumerate(simulate({}))} for row in range(4)]
     study.add_data(rounds, do=[{}, {}, {"ph": 6.0}, {"feed": 1.0}])
     study.ask()
     assert math.isfinite(study.what_if({})["titre"])
@@ -359,7 +359,7 @@ class Failing(Random):
 
 
 def test_an_error_of_an_agent_names_the_agent(tmp_path):
-    fermenter(tmp_path / "f.db", agent="Random").add_data([grown({})])
+    fermenter(tmp_path / "f.db", agent="Random").add_data([simulate({})])
     study = load_study(storage=tmp_path / "f.db", agent=Failing())
     for call in (study.ask, lambda: study.what_if({})):
         with pytest.raises(OperationError, match=r"the agent Random fails with KeyError: .+; nothing was recorded"):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cbo_gym.cli import app
 from cbo_gym.study import Description, create_study
-from tests.support.studies import simulate_plant
+from tests.support.studies import simulate
 
 YAML = """\
 name: fermenter
@@ -38,15 +38,15 @@ def test_a_study_by_hand(tmp_path):
     database, past = tmp_path / "f.db", tmp_path / "past.csv"
     Path(tmp_path, "study.yaml").write_text(YAML, encoding="utf-8")
     assert "next: cbo-gym study ask" in call("create", tmp_path / "study.yaml", database).stdout
-    rows = [simulate_plant({}) | {"do(ph)": ""}, simulate_plant({"ph": 7.0}) | {"do(ph)": 7.0}]
+    rows = [simulate({}) | {"do(ph)": ""}, simulate({"ph": 7.0}) | {"do(ph)": 7.0}]
     lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
     past.write_text("\n".join(lines), encoding="utf-8")
     assert "2 rounds were added" in call("import", database, past).stdout
     trials = json.loads(call("ask", database, "-n", 2, "--json").stdout)
     assert [trial["number"] for trial in trials] == [1, 2]
-    call("tell", database, 1, *pairs(simulate_plant(trials[0]["do"])))
+    call("tell", database, 1, *pairs(simulate(trials[0]["do"])))
     call("fail", database, 2, "the pump broke")
-    call("correct", database, 1, *pairs(simulate_plant(trials[0]["do"]) | {"titre": 1.25}))
+    call("correct", database, 1, *pairs(simulate(trials[0]["do"]) | {"titre": 1.25}))
     assert "trial" in call("ask", database).stdout
     shown = json.loads(call("show", database, "--json").stdout)
     assert [row["status"] for row in shown] == ["measured", "failed", "pending"]

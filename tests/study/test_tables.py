@@ -24,7 +24,7 @@ from cbo_gym._util.files import csv_of
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, MissingExtraError
 from cbo_gym.study import create_study, load_study
-from tests.support.studies import fermenter, grown
+from tests.support.studies import fermenter, simulate
 from tests.support.study_visitor import Visitor
 
 # One study reads most tables of this module.
@@ -284,10 +284,10 @@ def test_columns_are_left_out_by_choice(study):
 
 def test_rounds_that_are_added_twice_are_counted(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="Random")
-    rows = [grown({}), grown({"ph": 6.7})]
+    rows = [simulate({}), simulate({"ph": 6.7})]
     study.add_data(rows, do=[{}, {"ph": 6.7}])
     trial = study.register({"feed": 1.0})
-    study.tell(trial, grown({"feed": 1.0}))
+    study.tell(trial, simulate({"feed": 1.0}))
     with pytest.warns(UserWarning, match="3 of 4 rounds equal rounds that the study had already"):
         study.add_data(pl.concat([study.data(), study.data().tail(1).with_columns(ph=pl.lit(6.9))]))
     other = fermenter(tmp_path / "g.db", agent="Random")

@@ -12,7 +12,7 @@ from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import Range, create_study, load_study
 from cbo_gym.study.report import sections
-from tests.support.studies import events_of, fermenter, grown, play
+from tests.support.studies import events_of, fermenter, play, simulate
 
 slow = pytest.mark.slow
 PAID = {"costs": {"ph": 10.0}, "budget": 30.0}
@@ -47,7 +47,10 @@ def test_a_study_in_the_other_direction_states_the_same(tmp_path):
         path = tmp_path / f"{direction}.db"
         study = fermenter(path, agent="GP-UCB", direction=direction, delta=0.1)
         for ph in (5.6, 6.2, 7.0, 7.4):
-            study.tell(study.register({"ph": ph}), grown({"ph": ph}) | {"titre": sign * grown({"ph": ph})["titre"]})
+            study.tell(
+                study.register({"ph": ph}),
+                simulate({"ph": ph}) | {"titre": sign * simulate({"ph": ph})["titre"]},
+            )
         found.append((study.stopping(), study.what_if({"ph": 6.6}).outcomes["titre"]))
     (first, ends), (second, mirrored) = found
     assert first.delta == second.delta == 0.1
@@ -74,7 +77,7 @@ def test_agents_without_a_posterior_say_so(tmp_path, agent):
 def test_before_the_first_outcome_nothing_is_known(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB")
     assert study.stopping().reason == "Nothing is known yet"
-    study.tell(study.ask(), grown({}))
+    study.tell(study.ask(), simulate({}))
     assert "all rewards are equal" in study.stopping().reason
     assert study.stopping(0.1).probability is not None
     for delta in (0.0, -1.0, float("nan"), "much"):
@@ -84,8 +87,8 @@ def test_before_the_first_outcome_nothing_is_known(tmp_path):
 
 def test_the_budget_is_shown_and_never_enforced(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="Random", **PAID)
-    study.add_data([grown({"ph": 7.0})], do={"ph": 7.0})
-    study.tell(study.register({"ph": 6.0}), grown({"ph": 6.0}))
+    study.add_data([simulate({"ph": 7.0})], do={"ph": 7.0})
+    study.tell(study.register({"ph": 6.0}), simulate({"ph": 6.0}))
     study.fail(study.register({"ph": 6.1, "feed": 1.0}), "the pump broke")
     study.reject(study.register({"ph": 6.2}))
     study.register({"feed": 2.0})
@@ -107,7 +110,7 @@ def test_the_budget_is_shown_and_never_enforced(tmp_path):
 def test_a_trial_outside_the_bounds_costs_what_was_done(tmp_path):
     costs = {"base": 1.0, "per_unit": {"feed": 2.0}}
     study = fermenter(tmp_path / "f.db", agent="Random", costs=costs, budget=30.0)
-    study.tell(study.register({"feed": 7.0}), grown({"feed": 7.0}))
+    study.tell(study.register({"feed": 7.0}), simulate({"feed": 7.0}))
     assert study.stopping().spending.spent == 15.0
 
 
@@ -123,7 +126,7 @@ def fed(path):
     """Return a study with six trials, and a constraint that the first of them misses."""
     study = fermenter(path, agent="EIFN", constraints=["biomass >= 1.5", "ph >= 6"])
     for feed in (0.1, 0.5, 1.0, 2.0, 3.0, 4.0):
-        study.tell(study.register({"feed": feed}), grown({"feed": feed}))
+        study.tell(study.register({"feed": feed}), simulate({"feed": feed}))
     return study
 
 

@@ -139,7 +139,7 @@ def greatest_lead(
             scm = random_scm(diagram, reward, rng)
             current = lead(scm)
             for _ in range(steps):
-                changed = scm.mutated(rng)
+                changed = scm.mutate(rng)
                 if (reached := lead(changed)) >= current:
                     scm, current = changed, reached
                 if current > 1e-3:

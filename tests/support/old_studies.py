@@ -6,7 +6,7 @@ import sqlalchemy as sql
 
 from cbo_gym.study import load_study
 from cbo_gym.study.database import Database
-from tests.support.studies import events_of, stored
+from tests.support.studies import events_of, open_log
 
 SCHEMA_1 = (
     "CREATE TABLE cbo_gym_schema (version INTEGER NOT NULL, PRIMARY KEY (version))",
@@ -24,7 +24,7 @@ SCHEMA_1 = (
 def write_schema_1(storage, source):
     """Write the only study of a database as version 1 kept it."""
     database, name = Database(storage, create=True), load_study(storage=source).name
-    _, study = stored(source)
+    _, study = open_log(source)
     types = {"serial": "INTEGER", "blob": "BLOB"} if database.is_sqlite else {"serial": "SERIAL", "blob": "BYTEA"}
     database.write_ahead()
     with database.transaction(writes=True) as connection:

@@ -62,13 +62,13 @@ def fermenter(path, agent="CBO", **more):
     return create_study("fermenter", storage=path, agent=agent, **{**FERMENTER, **more})
 
 
-def simulate_plant(do):
+def simulate(do):
     feed, ph = do.get("feed", 2.0), do.get("ph", 6.0)
     biomass = 1.0 + math.tanh(feed)
     return {"feed": feed, "ph": ph, "biomass": biomass, "titre": biomass * math.exp(-((ph - 6.8) ** 2))}
 
 
-def play(study, rounds=1, outcome=simulate_plant):
+def play(study, rounds=1, outcome=simulate):
     """Ask and tell; return the study."""
     for _ in range(rounds):
         trial = study.ask()

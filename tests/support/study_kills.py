@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cbo_gym.study import load_study
 from cbo_gym.study.log import Log
-from tests.support.studies import append, events_of, grown, stored
+from tests.support.studies import append, events_of, open_log, simulate
 
 WORKERS = 4
 PATIENCE = 300  # seconds for which a worker may finish its round
@@ -34,7 +34,7 @@ def work(storage, folder, index, lifetime):
             trial = study.ask()
             answers.write(f"asked {trial.number} 0\n")
             titre = trial.number + index / 1000
-            study.tell(trial, grown(trial.do) | {"titre": titre})
+            study.tell(trial, simulate(trial.do) | {"titre": titre})
             answers.write(f"told {trial.number} {titre!r}\n")
 
 
@@ -122,7 +122,7 @@ def check(storage, folder, said):
 def replay_log(source, path):
     """Return a study with a copy of another study's log, and without a snapshot of its agent."""
     log = Log(path, create=True)
-    log.create(load_study(storage=source).name, stored(source)[1].description)
+    log.create(load_study(storage=source).name, open_log(source)[1].description)
     append(path, [(event.kind, event.payload) for event in events_of(source)])
     return load_study(storage=path)
 

@@ -70,7 +70,7 @@ class VectorSCMs:
         """Return E[objectives | do] for all values of a set, ``(n, values, objectives)``."""
         names = sorted(chosen)
         values = itertools.product((0, 1), repeat=len(names))
-        return np.stack([self.expected(dict(zip(names, levels, strict=True))) for levels in values], 1)
+        return np.stack([self.expected_values(dict(zip(names, levels, strict=True))) for levels in values], 1)
 
     def take(self, rows: np.ndarray) -> VectorSCMs:
         return replace(
@@ -139,7 +139,7 @@ def greatest_lead(
             if greatest > MARGIN:
                 return greatest
             best = np.argsort(-current)[: count // 4]
-            children = scms.take(np.repeat(best, 4)).mutated(rng)
+            children = scms.take(np.repeat(best, 4)).mutate(rng)
             others = children.leads(contender, rivals)
             old = np.repeat(current[best], 4)
             keep = others >= old
