@@ -37,7 +37,7 @@ class Printed(NamedTuple):
 
 @publication_style
 def curves_svg(
-    runs: Mapping[tuple[str, str], Sequence[Run]],
+    runs_by_cell: Mapping[tuple[str, str], Sequence[Run]],
     quantity: str,
     title: str,
     names: Mapping[str, str],
@@ -46,20 +46,20 @@ def curves_svg(
     """Return the picture of an exhibit.
 
     Args:
-        runs: method and environment -> finished runs with the same number of rounds; some may be empty.
+        runs_by_cell: method and environment -> finished runs with the same number of rounds; some may be empty.
         quantity: a column of runs' tables, or ``best_reward``.
         title: title of all vertical axes.
         names: environment -> title of its panel; its label if it has no title.
         printed: method and environment -> the paper's own numbers, which are drawn over our curves as hollow marks.
     """
-    envs = list(dict.fromkeys(env for (_, env), runs in runs.items() if runs))
-    agents = list(dict.fromkeys(agent for (agent, _), runs in runs.items() if runs))
+    envs = list(dict.fromkeys(env for (_, env), runs in runs_by_cell.items() if runs))
+    agents = list(dict.fromkeys(agent for (agent, _), runs in runs_by_cell.items() if runs))
     titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
     styles = line_styles(agents)
     axes = _panels(len(envs), 2.1 + LINE * max(title.count("\n") for title in titles.values()), title)
     for axis, env in zip(axes.flat, envs, strict=False):
         for agent in agents:
-            if runs := runs.get((agent, env)):
+            if runs := runs_by_cell.get((agent, env)):
                 mean_curve(axis, thin_curves(np.stack([curve_of(run, quantity) for run in runs])), agent, styles[agent])
         for agent in agents:
             if marks := printed.get((agent, env)):
