@@ -118,7 +118,7 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
         label = agent if isinstance(agent, str) else type(agent).__name__ if agent else description.agent
         raise UnsupportedModeError(
             f"{label} plays {', '.join(own)}; {description.name} is {description.mode}; choose an agent of this mode: "
-            f"{playing(', '.join(known_agents()), units)}"
+            f"{agents_for_mode(', '.join(known_agents()), units)}"
         )
     begun.reset(_task(units, initial), seed=units.description.seed)
     for past in initial:

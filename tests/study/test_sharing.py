@@ -174,7 +174,7 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_pool_of_processes_shares_a_study(tmp_path, method):
     study = fermenter(tmp_path / "f.db", agent="Random")
-    study.add_data([grown({})])
+    study.add_data([simulate({})])
     # Both this process and its forks test the diagram, which is done at every fifth outcome.
     for index in range(5):
         work(study, index)
@@ -185,7 +185,7 @@ def test_a_pool_of_processes_shares_a_study(tmp_path, method):
     with multiprocessing.get_context(method).Pool(2) as pool:
         numbers = pool.starmap_async(work, calls).get(60)
     assert sorted(numbers) == list(range(7, 13))
-    assert sorted(study.data()["titre"].to_list()) == sorted([grown({})["titre"], *map(float, range(11))])
+    assert sorted(study.data()["titre"].to_list()) == sorted([simulate({})["titre"], *map(float, range(11))])
 
 
 def test_an_agent_that_cannot_be_pickled_is_named(tmp_path):
