@@ -16,8 +16,8 @@ from botorch.acquisition import GenericMCObjective, qLogExpectedImprovement
 from torch import Tensor
 
 from cbo_gym.agents.black_box.improvement import NodeImprovement
+from cbo_gym.agents.calibration.safe_play import SafePlay, safety_arguments
 from cbo_gym.agents.common.feasibility import CAUTION, violations
-from cbo_gym.agents.gp.safe_play import SafePlay, safety_arguments
 from cbo_gym.task import Action, Constraint, HardTask
 
 
@@ -28,8 +28,7 @@ class ConstrainedEI(NodeImprovement):
         samples: Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
         safety: largest probability, by the model, that a round misses a constraint of the task: only actions that the
-            model certifies are played, see :mod:`cbo_gym.agents.gp.safe_play`. None for actions that are likely to
-            be feasible.
+            model certifies are played. None for actions that are likely to be feasible.
         safe_start: with ``safety``, native values by name of an action that meets the constraints; None if the data
             certify one.
 

@@ -21,10 +21,10 @@ from torch import Tensor
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agent import LeaveOneOut
+from cbo_gym.agents.calibration.forecast import Calibration, for_forecasts, leave_one_out, shortened, split_count
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.quasi_random import EDGE, normals, uniforms
 from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
-from cbo_gym.agents.gp.forecast import Calibration, for_forecasts, leave_one_out, shortened, split_count
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import usual_noise
@@ -440,11 +440,11 @@ class GPNetwork:
         return all(isinstance(self.surrogates.get(node), GaussianProcess) for node in self.nodes)
 
     def _for_forecasts(self) -> GPNetwork:
-        """Return a network whose GPs are those of :func:`~cbo_gym.agents.gp.forecast.for_forecasts`."""
+        """Return a network whose GPs are those of :func:`~cbo_gym.agents.calibration.forecast.for_forecasts`."""
         return self._with_surrogates({node: for_forecasts(gp) for node, gp in self._gps.items()})
 
     def _shortened(self) -> list[GPNetwork]:
-        """Return the network with each shortening of lengthscales, see :mod:`cbo_gym.agents.gp.forecast`."""
+        """Return the network with each shortening of lengthscales, see :mod:`cbo_gym.agents.calibration.forecast`."""
         each = [dict(zip(self._gps, gps, strict=True)) for gps in zip(*map(shortened, self._gps.values()), strict=True)]
         return [self._with_surrogates(gps) for gps in each]
 

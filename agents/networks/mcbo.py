@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from cbo_gym._util.arguments import require_not_negative, whole_number
+from cbo_gym.agents.calibration.safe_play import SafePlay, safety_arguments
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise, screen
 from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.agents.gp.safe_play import SafePlay, safety_arguments
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
 from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, effort_on
@@ -109,8 +109,7 @@ class MCBO(NetworkAgent):
         restarts: number of starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
         device: torch device.
         safety: largest probability, by the model, that a round misses a constraint of the task: only actions that the
-            model certifies are played, see :mod:`cbo_gym.agents.gp.safe_play`. None for actions that it only
-            expects to be feasible.
+            model certifies are played. None for actions that it only expects to be feasible.
         safe_start: with ``safety``, native values by name of an action that meets the constraints; None if the data
             certify one.
 

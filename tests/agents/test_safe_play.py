@@ -10,8 +10,8 @@ from scipy.stats import t as student
 
 from cbo_gym import custom_problem, evaluate, make_task
 from cbo_gym.agents import MCBO, ConstrainedEI
-from cbo_gym.agents.gp.forecast import Calibration
-from cbo_gym.agents.gp.safe_play import MAX_RELATIVE_STD
+from cbo_gym.agents.calibration.forecast import Calibration
+from cbo_gym.agents.calibration.safe_play import MAX_RELATIVE_STD
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from tests.support.loop import begin_agent
 

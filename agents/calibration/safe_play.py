@@ -19,9 +19,9 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from cbo_gym._util.arguments import require_probability
+from cbo_gym.agents.calibration.forecast import Calibration
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.common.search import CHUNK
-from cbo_gym.agents.gp.forecast import Calibration
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.errors import ArgumentError, UnsupportedModeError, short_repr
 from cbo_gym.task import Action, HardTask, Round, SoftTask, Task

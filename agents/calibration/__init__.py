@@ -1,0 +1,1 @@
+"""How far to trust a model: calibrated forecasts, and play that keeps constraints with a stated probability."""
