@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from cbo_gym import evaluate, leaderboard
-from cbo_gym.evaluation import DamagedRunWarning, Run, load_run, load_runs
+from cbo_gym.errors import ArgumentError
+from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_run, load_runs
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
 
 
@@ -27,6 +28,17 @@ def test_a_run_survives_the_disk(played, tmp_path):
     assert re.fullmatch(
         r"Run\(agent='Random', env='CBO/Custom.{1,190}', seed=3, horizon=4, status='finished'\)", repr(custom)
     )
+
+
+def test_a_missing_column_is_named_with_those_that_exist(played):
+    published = load_published()
+    skipped = next(run for run in published if run.status == "skipped")
+    finished = next(run for run in published if run.status == "finished")
+    for run in (played, finished):
+        with pytest.raises(ArgumentError, match=r"no column 'simple_regert'; did you mean 'simple_regret'"):
+            run.curve("simple_regert")
+    with pytest.raises(ArgumentError, match=r"it has \['round'\], because the run is skipped: .* plays"):
+        _ = skipped.seconds_a_round
 
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from cbo_gym._util.arguments import MAX_SEED, require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
-from cbo_gym.errors import ArgumentError, short_repr
+from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
@@ -234,8 +234,22 @@ class Run:
         return {**{name: value for name, value in vars(self).items() if name != CURVES}, "table": self.load_curves()}
 
     def curve(self, name: str) -> np.ndarray:
-        """Return one column of the table as an array; null is NaN."""
-        return stack_curves([self], [name])[name][0]
+        """Return one column of the table as an array; null is NaN.
+
+        Raises:
+            ArgumentError: if the table has no such column.
+        """
+        return self._stack(name)[0]
+
+    def _stack(self, *names: str) -> np.ndarray:
+        """Return columns of the table, shape ``(columns, rounds)``."""
+        if missing := [name for name in names if name not in self.columns]:
+            why = "" if self.status == "finished" else f", because the run is {self.status}: {last_line(self.error)}"
+            raise ArgumentError(
+                f"{self!r} has no column {short_repr(missing[0])}{did_you_mean(missing[0], self.columns)}; it has "
+                f"{list(self.columns)}{why}"
+            )
+        return np.concatenate(list(stack_curves([self], names).values()))
 
     @property
     def by_batch(self) -> pl.DataFrame:
@@ -260,7 +274,7 @@ class Run:
     @property
     def seconds(self) -> np.ndarray:
         """The agent's own seconds in each round: ``act``, ``update`` and ``recommend`` together."""
-        return np.sum(list(stack_curves([self], TIMING_COLUMNS).values()), axis=0)[0]
+        return self._stack(*TIMING_COLUMNS).sum(0)
 
     @property
     def is_constrained(self) -> bool:
