@@ -26,6 +26,7 @@ from cbo_gym.evaluation.claims.papers import papers
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.report.palette import line_styles
 from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round_axis, shared_legend
+from cbo_gym.task import Mode
 from website.commands import showcase
 from website.common.paths import DOCS
 from website.papers.figures import curve_of
@@ -78,20 +79,25 @@ def _frame(picture: np.ndarray, rewards: list[float], optimum: float) -> Image.I
 
 @publication_style
 def curves(path: Path) -> None:
-    """Draw the average regret over the rounds so far, a panel for each task of the README's table."""
+    """Draw the average regret over the rounds so far, a panel for each task of the README's table.
+
+    The regret of partial mode is that of the best full evaluation so far, because other rounds buy single measurements.
+    """
     runs = [run for run in load_published(suite=showcase.SUITE) if run.status == "finished"]
     styles = line_styles(showcase.AGENTS)
     columns = 4
     figure = Figure(figsize=(9.6, 1.9 * -(-len(showcase.MODES) // columns)), layout="constrained")
     for index, (mode, example) in enumerate(showcase.MODES.items()):
         axis = figure.add_subplot(-(-len(showcase.MODES) // columns), columns, index + 1)
+        regret = "best_so_far_regret" if mode == Mode.PARTIAL else "average_regret"
         for agent in showcase.AGENTS:
             own = [run for run in runs if (run.agent, run.env) == (agent, example.env)]
             if own:
                 scale = own[0].optimum - own[0].random_value
-                lines = np.stack([run.table["average_regret"].to_numpy() / scale for run in own])
+                lines = np.stack([run.curve(regret) / scale for run in own])
                 mean_curve(axis, lines, agent, styles[agent])
-        axis.set_title(f"{mode}: {example.env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
+        note = ", best so far" if mode == Mode.PARTIAL else ""
+        axis.set_title(f"{mode}: {example.env.removeprefix('CBO/').removesuffix('-v0')}{note}", fontsize=8)
         axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
         round_axis(axis)
     figure.supylabel("Average regret (1 = random)", fontsize=8.5)
