@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
@@ -64,6 +65,7 @@ def agents_for_mode(agents: str, units: Units) -> str:
 
 
 _lock = RLock()
+_is_fork = False
 
 
 def agents_lock() -> AbstractContextManager[bool]:
@@ -71,12 +73,15 @@ def agents_lock() -> AbstractContextManager[bool]:
 
     The libraries of agents keep settings for the whole process, and a suggestion must not depend on other agents.
     """
+    if _is_fork and (torch := sys.modules.get("torch")):
+        # The other threads of torch exist in the parent only, and a computation would wait for them forever.
+        torch.set_num_threads(1)
     return _lock
 
 
 def _renew() -> None:
-    global _lock
-    _lock = RLock()
+    global _lock, _is_fork
+    _lock, _is_fork = RLock(), True
 
 
 if hasattr(os, "register_at_fork"):
