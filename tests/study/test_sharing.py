@@ -16,7 +16,7 @@ import torch
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
-from cbo_gym.study.suggesting import Suggester, one_at_a_time
+from cbo_gym.study.suggesting import Suggester, agents_lock
 from tests.support.studies import FERMENTER, events_of, fermenter, play, simulate
 from tests.support.study_kills import replay_log, states
 
@@ -173,7 +173,7 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
 
 
 def torch_threads():
-    with one_at_a_time():
+    with agents_lock():
         return torch.get_num_threads()
 
 
