@@ -38,13 +38,20 @@ def is_finite_number(value: Any) -> bool:
         return False
 
 
+def scalar_of(value: Any) -> Any:
+    """Return a scalar of NumPy or an array without dimensions as a Python object; any other object as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
 def named_values(value: Any) -> Any:
-    """Return a mapping, or a row of pandas or of a database, as a dictionary; any other object as it is.
+    """Return a mapping, a named tuple, or a row of pandas or of a database as a dictionary, any other object as it is.
 
     Values that pandas calls missing are left out.
     """
     if isinstance(value, Mapping):
         return dict(value)
+    if hasattr(value, "_asdict"):
+        return value._asdict()
     if not hasattr(value, "keys") or hasattr(value, "columns"):
         return value
     return dict(value.dropna() if hasattr(value, "dropna") else value)

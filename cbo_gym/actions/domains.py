@@ -359,6 +359,11 @@ def read_domain(value: Any) -> Any:
     """
     if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
         return Categorical(value)
+    if isinstance(value, list | tuple) and len(value) > 2:
+        raise ArgumentError(
+            f"a list has two bounds, or categories as strings; given {short_repr(value)}; write even steps as "
+            "Range(0, 5, step=1), in a file {low: 0, high: 5, step: 1}, and other levels as categories"
+        )
     if not isinstance(value, Mapping):
         return value
     fields = dict(value)

@@ -811,7 +811,13 @@ def describe(
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
             raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
         possible = [CausalDiagram.read(candidate) for candidate in candidates]
-    label = agent if isinstance(agent, str) else "Auto" if agent is None else type(agent).__name__
+    label = (
+        agent
+        if isinstance(agent, str)
+        else "Auto"
+        if agent is None
+        else (agent if isinstance(agent, type) else type(agent)).__name__
+    )
     fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **others}
     strings = {
         "diagram": known and known.to_dagitty(),

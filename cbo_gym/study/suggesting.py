@@ -120,7 +120,7 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     """
     begun, description = _create_agent(agent, units), units.description
     if (own := modes_of(begun)) and description.mode not in own:
-        label = agent if isinstance(agent, str) else type(agent).__name__ if agent else description.agent
+        label = agent if isinstance(agent, str) else description.agent if agent is None else type(begun).__name__
         raise UnsupportedModeError(
             f"{label} plays {', '.join(own)}; {description.name} is {description.mode}; choose an agent of this mode: "
             f"{agents_for_mode(', '.join(known_agents()), units)}"

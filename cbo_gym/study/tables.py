@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from cbo_gym._util.arguments import named_values
+from cbo_gym._util.arguments import named_values, scalar_of
 from cbo_gym._util.files import csv_cell
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.precision import COUNTS
@@ -477,7 +477,7 @@ def _scalar(cell: Any) -> Any:
     """Convert a scalar of NumPy, or an array without dimensions, to a Python object."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         return None if np.isnat(cell) else cell
-    return cell.item() if getattr(cell, "ndim", None) == 0 and hasattr(cell, "item") else cell
+    return scalar_of(cell)
 
 
 def _is_missing(cell: Any) -> bool:

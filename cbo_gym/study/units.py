@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from gymnasium.error import InvalidAction
 from numpy.typing import ArrayLike
 
-from cbo_gym._util.arguments import is_finite_number, named_values, number_in
+from cbo_gym._util.arguments import is_finite_number, named_values, number_in, scalar_of
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym.actions import Categorical, Domains
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
@@ -166,9 +168,9 @@ class Units:
         Raises:
             ArgumentError: as :meth:`values`, or for a standard error that does not fit.
         """
+        values, std = named_values(values), named_values(std)
         if isinstance(values, Sequence) and not isinstance(values, str):
             return self._mean_of(values, std)
-        values, std = named_values(values), named_values(std)
         is_mapping = isinstance(values, dict)
         pairs = {name: read_counts(name, value) for name, value in values.items()} if is_mapping else {}
         shares = {name: pair[0] / pair[1] for name, pair in pairs.items() if pair is not None}
@@ -431,9 +433,12 @@ def _number(name: str, value: object) -> float:
     Raises:
         ArgumentError: with the ``name``, if the number is not finite, or too large.
     """
-    if not is_finite_number(value):
+    number = scalar_of(value)
+    if isinstance(number, Decimal | Fraction):
+        number = float(number)
+    if not is_finite_number(number):
         raise ArgumentError(f"{name} must be a finite number; given {short_repr(value)}")
-    number = float(value)  # type: ignore[arg-type]
+    number = float(number)
     if abs(number) > MAX_MAGNITUDE:
         raise ArgumentError(
             f"{name} must lie between {-MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}; given {number:g}: choose a larger unit"

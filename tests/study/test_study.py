@@ -122,6 +122,10 @@ def test_values_of_other_types_are_refused(refusing):
     ("changes", "message"),
     [
         ({"settable": {"feed": (1, 1)}}, "field settable.feed.*two finite numbers, given"),
+        (
+            {"settable": {"feed": [0, 1, 2]}},
+            r"field settable.feed: a list has two bounds.* write even steps as Range\(",
+        ),
         ({"settable": {"feed": (0, math.nan)}}, "field settable.feed.*a finite number .*, given nan"),
         ({"settable": {"feed": (math.inf, 0)}}, "field settable.feed.*a finite number .*, given inf"),
         ({"diagram": "dag { feed -> titre; titre -> ph }"}, "titre"),

@@ -11,6 +11,7 @@ import sys
 import zipfile
 from contextlib import closing
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import openpyxl
@@ -388,7 +389,8 @@ def test_a_row_of_a_database_is_a_row(study):
         connection.row_factory = sqlite3.Row
         assert added(study, connection.execute("SELECT 1.5 AS feed, 6 AS ph, 0.25 AS titre")) == [ROW]
     assert added(study, FRAME.iloc[0]) == [ROW]
-    for values in (FRAME.iloc[0], [row for _, row in FRAME.iterrows()]):
+    exact = {"feed": Decimal("1.5"), "ph": np.array(6), "titre": Fraction(1, 4)}
+    for values in (FRAME.iloc[0], [row for _, row in FRAME.iterrows()], next(FRAME.itertuples(index=False)), exact):
         study.tell(study.register(pd.Series({"ph": np.int64(6)})), values)
         assert study.data().tail(1).select("do(ph)", *NAMES).rows() == [(6.0, *ROW)]
     study.tell(study.ask(), pd.Series({"ph": np.nan, "titre": 1.0}), std=pd.Series({"titre": 0.1}), did=pd.Series())

@@ -40,7 +40,10 @@ class ParametricInterface(Interface):
         if self.problem.data(SuperArms) is not None:
             raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
         if self.scm.action_dim == 0:
-            raise ArgumentError(f"{self.problem.name} has no soft parameters, so no {self.mode} mode")
+            raise ArgumentError(
+                f"{self.problem.name} has no soft parameters, so no {self.mode} mode; name them, with their bounds, as "
+                "actions of custom_problem or parameters of a study"
+            )
         if (typed := self.problem.domains.typed) and not self.takes_mixed_domains:
             raise ArgumentError(
                 f"{self.mode} mode takes only numbers between bounds; {self.problem.name} has "

@@ -49,7 +49,10 @@ class DiscreteInterface(SettingInterface):
     def make_codec(self) -> ArmCodec:
         arms = self.arms
         if not any(arms):
-            raise ArgumentError(f"{self.problem.name} lists no arms that set variables, so it has no discrete mode")
+            raise ArgumentError(
+                f"{self.problem.name} lists no arms that set variables, so it has no discrete mode; give them as arms "
+                "of custom_problem or of a study: [{}, {'ph': 6}, {'ph': 7}]"
+            )
         sets = dict.fromkeys(frozenset(arm) for arm in arms)
         return ArmCodec(spaces.Discrete(len(arms)), arms, list(map(set_name, sets)))
 
