@@ -20,7 +20,7 @@ import numpy as np
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
-from cbo_gym.agent import agents_with_limits
+from cbo_gym.agent import Agent, agents_with_limits
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec, is_import_path
@@ -49,6 +49,8 @@ from cbo_gym.task import Action, Observation, Round, Task
 
 # Agents that take rounds in which not all variables were measured.
 DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Optuna, Random"
+# Agents that keep constraints.
+KEEP_CONSTRAINTS = "MCBO, cCBO, ConstrainedEI"
 # Agents that forecast outcomes.
 HAVE_MODELS = "MCBO, CBO, GP-UCB, POMIS-TS, KGFN"
 # Agents that learn from rounds without a reward.
@@ -475,12 +477,16 @@ class Suggester:
         if left_out := self.unlearned_trials:
             remarks = [f"; {left_out}{remark}" for remark in remarks]
         plans = [instructions(self._units, action, entries) for action in actions]
+        name = self._units.description.agent
+        if self._ignores_constraints:
+            keepers = agents_for_mode(KEEP_CONSTRAINTS, self._units)
+            remarks = [f"; {name} ignores the constraints, which are kept by {keepers}{remark}" for remark in remarks]
         if not history:
             return [f"{plan}{self._nothing_known}{remark}" for plan, remark in zip(plans, remarks, strict=True)]
         rounds = [(past.action, self._units.observed_values(past.observation)) for past in history]
         best = self._best_words(rounds, self._units.front(rounds))
         sets = self._sets()
-        note = f"; {self._units.description.agent} ignores the stated precision" if self.ignores_precision else ""
+        note = f"; {name} ignores the stated precision" if self.ignores_precision else ""
         return [
             f"{plan}{expected}{best}{sets}{forecast}{note}{remark}"
             for plan, (expected, forecast), remark in zip(plans, self._expectations(actions), remarks, strict=True)
@@ -509,6 +515,12 @@ class Suggester:
     def ignores_precision(self) -> bool:
         """Whether the precision of a value is stated, and the agent does not use it."""
         return self._trials.precise and not getattr(self.agent, "takes_precision", False)
+
+    @property
+    def _ignores_constraints(self) -> bool:
+        """Whether the study has constraints, and the agent does not estimate their violations."""
+        estimate = getattr(getattr(self.agent, "estimated_violations", None), "__func__", None)
+        return bool(self._units.description.constraints) and estimate in (None, Agent.estimated_violations)
 
     def _expectations(self, actions: Sequence[Action]) -> list[tuple[str, str]]:
         """Return ``"expected titre 0.81 +- 0.1, "`` and the forecast of each action; intervals need a model."""
