@@ -41,6 +41,14 @@ def test_the_last_round_of_a_slice_repeats_one_of_its_trials(build) -> None:
         assert {task.targets[int(action["target"])] for action in actions} == {frozenset(task.manipulable)}
 
 
+@pytest.mark.parametrize(("trials", "repeat"), [(4, True), (4, False), (2, True)])
+def test_a_later_slice_of_dcbo_begins_with_the_action_implemented_before(trials: int, repeat: bool) -> None:
+    """With two rounds a slice, the repeated action would be implemented again, and nothing would be tried."""
+    env, task = make("CBO/DCBOStat-v0", 0, 2 * trials, slices=2, trials=trials)
+    actions, _ = play(agents.DCBO(repeat=repeat), env, task, 0)
+    assert (str(actions[trials]) == str(actions[trials - 1])) == (repeat and trials > 2)
+
+
 @every_agent
 @pytest.mark.parametrize("kwargs", [{"slices": 3, "trials": 1}, {"trial_noise": 1.0, **SMALL}])
 def test_they_play_with_few_trials_without_data_and_with_noise(build, kwargs: dict) -> None:
