@@ -46,7 +46,8 @@ class SeveralObjectivesAgent(SearchAgent):
     def setup(self, seed: int) -> None:
         if not self.task.objectives:
             raise UnsupportedModeError(
-                f"{type(self).__name__} needs a task with several objectives; {self.task.env_id} has one reward"
+                f"{type(self).__name__} needs a task with several objectives; {self.task.env_id} has one reward; "
+                "choose an agent that maximises one, such as Auto, GP-UCB or Random"
             )
         self.observed = [objective.name for objective in self.task.objectives if objective.name != COST]
         self._signs = torch.tensor([objective.sign for objective in self.task.objectives], dtype=torch.float64)
