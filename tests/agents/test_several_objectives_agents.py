@@ -30,7 +30,7 @@ ALONE = ["CausalParetoSelect", "qNEHVI", "qNEHVI-Sets", "qNEHVI-Network"]
 def test_tasks_of_the_other_kind_are_refused() -> None:
     for name in ALONE:
         with pytest.raises(
-            UnsupportedModeError, match="needs a task with several objectives; CBO/ToyGraph-v0 has one.*Auto"
+            UnsupportedModeError, match=r"needs a task with several objectives; CBO/ToyGraph-v0 has one.*Auto"
         ):
             evaluate(name, "CBO/ToyGraph-v0", 0, horizon=1)
     for name in ("GP-UCB", "MCBO", "Optuna"):
