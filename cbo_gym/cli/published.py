@@ -76,9 +76,9 @@ def publish(
         whole=True,
     )
     if published.outdated:
-        say(f"{published.outdated} runs of {folder} are already in the store, or in a newer version.", whole=True)
+        say(f"Runs of {folder} that the store has already, or in a newer version: {published.outdated}.", whole=True)
     if published.left_out:
-        say(f"Left out: {published.left_out} runs on environments that are not in the suite.")
+        say(f"Runs left out, on environments that are not in the suite: {published.left_out}.")
     if submission:
         _warn_of_differences(published.path)
 
@@ -273,7 +273,7 @@ def check_submission(
     for problem in outcome.problems:
         say(printable(problem), "red")
     if outcome.standing == "refused":
-        say(f"{len(outcome.problems)} problems: {shlex.quote(str(file))} cannot enter as it is.", whole=True)
+        say(f"Problems: {len(outcome.problems)}. {shlex.quote(str(file))} cannot enter as it is.", whole=True)
         raise typer.Exit(1)
     note = ": it is shown apart and never ranked" if outcome.standing == "unverified" else ""
     say(f"{file} can enter, {outcome.standing}{note}.", whole=True)

@@ -293,11 +293,11 @@ def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
     """Describe the number of runs, the skipped runs, and the time."""
     playing = [pair for pair in planned.pairs if pair.plays]
     stored, to_play = sum(pair.stored for pair in playing), sum(pair.to_play for pair in playing)
-    lines = [f"{to_play} runs to play, {stored} stored already."]
+    lines = [f"Runs to play: {to_play}; stored already: {stored}."]
     if skipped := [pair for pair in planned.pairs if not pair.plays]:
         names = ", ".join(dict.fromkeys(pair.agent for pair in skipped))
         runs = sum(pair.runs for pair in skipped)
-        lines.append(f"{runs} runs would only be listed as skipped, because modes do not fit: those of {names}.")
+        lines.append(f"Runs that would only be listed as skipped, because modes do not fit: {runs}, those of {names}.")
     if not to_play:
         return lines
     if planned.unknown == to_play:
@@ -310,7 +310,9 @@ def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
         spread = f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
     lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{spread}.")
     if planned.unknown:
-        lines.append(f"This leaves out {planned.unknown} runs of agents without a finished run, here or published.")
+        lines.append(
+            f"This leaves out the runs of agents without a finished run, here or published: {planned.unknown}."
+        )
     lines.append("Starting a process and scoring a run take seconds more each; other machines are faster or slower.")
     return lines
 

@@ -212,8 +212,11 @@ def test_an_agent_in_a_file_of_the_working_directory(beside):
     words = ["sweep", "runs", "-a", "mine:KeepBest", "-a", "Random", "-e", "CBO/Dropwave-v0", "-e", "CBO/ToyGraph-v0"]
     planned = invoke(*words, "--horizon", "2", "--jobs", "1", "--seeds", "2", "--dry-run")
     assert "mine:KeepBest CBO/Dropwave-v0, T=2 2 1 1" in planned
-    assert "5 runs to play, 1 stored already. 2 runs would only be listed as skipped" in planned
-    assert "This leaves out 4 runs of agents without a finished run" in planned
+    assert (
+        "Runs to play: 5; stored already: 1. Runs that would only be listed as skipped, because modes do not fit: 2"
+        in planned
+    )
+    assert "This leaves out the runs of agents without a finished run, here or published: 4." in planned
     assert len(list((beside / "runs").iterdir())) == 1
 
 

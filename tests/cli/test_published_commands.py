@@ -39,7 +39,7 @@ def test_publish_says_what_it_did_and_other_commands_read_it(here):
     said = invoke("publish", "runs/mine")
     assert "results/mine.parquet: 6 added, 0 replaced by newer ones, 0 as before;" in said
     again = invoke("publish", "runs/mine", "--suite", "mine", "--store", "results")
-    assert "6 runs of runs/mine are already in the store, or in a newer version." in again
+    assert "Runs of runs/mine that the store has already, or in a newer version: 6." in again
     assert "6 are on environments that are not of the suite gpoo2022" in invoke(
         "publish", "runs/mine", "--suite", "gpoo2022", code=2
     )
