@@ -2,7 +2,7 @@
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
 implementations. Needs the extra ``sb3``. These algorithms run the loop over rounds themselves. Each therefore learns in
-a thread of its own, on an environment whose ``step`` passes the action to the agent and waits for the outcome.
+a separate thread, on an environment whose ``step`` passes the action to the agent and waits for the outcome.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ class GPUCB(ForecastsByNode, SearchAgent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
-        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. A small value
-            makes the search stay at the first pronounced local optimum, as in Dropwave; a large value earns less in
-            tasks with many variables, as in Rosenbrock.
+        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. With a small
+            value the search may stop at the first pronounced local optimum, as on Dropwave; with a large value rewards
+            are lower in tasks with many variables, as on Rosenbrock.
         device: torch device.
 
     Attributes:

@@ -18,13 +18,13 @@ import yaml
 
 from cbo_gym.task import Mode, Task
 
-# Number of time series that counts as many; published tasks have at most 10, or 100.
+# Number of time series from which on a task has many; published tasks have at most 10, or 100.
 MANY_SERIES = 50
 # CEO lists the graphs of at most 4 nodes if there are no candidates.
 FEW_NODES = 3
-# Number of rounds per arm that counts as few.
+# Number of rounds per arm up to which a task has few.
 FEW_ROUNDS = 10
-# Number of plays per subset that counts as few.
+# Number of plays per subset up to which a task has few.
 FEW_PLAYS = 4
 # Limits for GA-LCB.
 MAX_SWITCHES, SINGLE_ROUNDS = 14, 500

@@ -12,7 +12,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import HardTask, Observation, Round, Task
 
-# Largest number of initial observations; a Gaussian process learns next to nothing from more.
+# Largest number of initial observations; more hardly improve a Gaussian process.
 MAX_OBSERVATIONS = 200
 
 

@@ -54,7 +54,7 @@ class MultiplicativeWeights(Agent):
         self._grid = space
         self.actions = space.all()
         self.gains = np.zeros(len(self.actions))
-        # Number of rounds that the gains count.
+        # Number of rounds whose rewards are in the gains.
         self._rounds = 0
         self._acted = False
         self._rate = sqrt(8.0 * log(len(self.actions)) / self.task.horizon) if self.rate is None else self.rate
@@ -72,7 +72,7 @@ class MultiplicativeWeights(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.learn(action, observation, reward)
-        # The initial data train the model alone.
+        # Initial data train the model, but do not count for the gains.
         if self._acted:
             with torch.no_grad():
                 rewards = self.optimistic_rewards(self.with_move(observation["adversary"])).cpu().numpy()
@@ -93,7 +93,7 @@ class MultiplicativeWeights(Agent):
         """Return upper bounds on the rewards of actions followed by moves, ``n x (q + k)`` to ``(n,)``."""
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return estimated mean rewards of the actions played against all moves; at first the rewards seen."""
+        """Return estimated mean rewards of the actions played against all moves; without rounds, the observed ones."""
         if not self._rounds:
             return super().estimated_rewards()
         indices = self._grid.indices(np.stack([past.action for past in self.history]))

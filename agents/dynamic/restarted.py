@@ -56,7 +56,7 @@ class SliceCBO(CBO):
     """
 
     def __init__(self, effects: EffectModel | None = None, device: str = "cpu") -> None:
-        # With so few trials per slice, a shared GP would carry the errors of one set to others.
+        # With so few trials per slice, errors of one set in a shared GP would affect the others.
         super().__init__(in_common=False, device=device)
         self._effect_model = effects
 

@@ -127,7 +127,7 @@ class ObservationalModel:
         inputs = values.new_zeros((len(values), 2 * len(manipulable)))
         inputs[:, members] = values
         inputs[:, [len(manipulable) + index for index in members]] = 1.0
-        # The reward's own noise has mean zero and goes no further.
+        # The reward's own noise has mean zero and affects no other node.
         noise = {n: draw for n, draw in network.draw_noise(NOISE_SAMPLES, seed=0).items() if n != self._task.reward}
         mean, std = network.expectations(inputs, [self._task.reward], noise, FUNCTIONS, NOISE_SAMPLES)
         return mean[:, 0], std[:, 0]
@@ -177,14 +177,16 @@ class ObservationalModel:
 
 
 class EffectNetwork(GPNetwork):
-    """A network for many values of one target set, which computes nothing twice.
+    """A network for many values of one target set; nodes that do not depend on them are computed once.
 
     Nodes that do not depend on these values have shape ``1 x s``.
     """
 
-    condense = False  # too few predictions for the shorter root to pay
+    # Condensing the root takes longer than it saves in so few predictions.
+    condense = False
     skips = True
-    additive = False  # the defaults of CBO were chosen without additive kernels
+    # The defaults of CBO were chosen without additive kernels.
+    additive = False
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
         root = not (self.parents[node] or self.actions[node])
@@ -206,14 +208,15 @@ class RewardGP(GaussianProcess):
         categories: input that is a category -> the number of categories.
 
     Attributes:
-        unit: unit of the rewards, above 0; the priors of all variances are relative to it. It comes from all
-            rewards, so that two similar ones do not make the model sure.
+        unit: scale of the rewards, above 0; the priors of all variances are relative to it. It is estimated from the
+            rewards of all sets, so that two similar rewards of one set do not make the model overconfident.
         expected_noise: standard deviation of the rewards' noise as estimated from observations; None if unknown.
         rewards: the rewards, which are the outputs plus the prior means, ``(n,)``.
     """
 
     centred = True
-    deviation: int  # the input that is a standard deviation of the prior, in units of the rewards
+    #: Index of the input that is a standard deviation of the prior, in units of the rewards.
+    deviation: int
 
     def __init__(
         self,
@@ -356,7 +359,7 @@ def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str
     return not any(pair & simulated for pair in diagram.bidirected)
 
 
-# Every estimate of an effect asks for it.
+# Cached, because every estimate of an effect needs it.
 @lru_cache(maxsize=256)
 def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
     """Return a minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.

@@ -281,7 +281,7 @@ class CBO(Agent):
         """Return posterior means of E[Y | action], shape ``(len(history),)``.
 
         Actions on sets that are not explored, which may have a few initial rewards, are estimated from observations
-        alone: otherwise the luckiest of many would seem the best.
+        alone: otherwise the one with the luckiest noise would seem the best.
         """
         self._refresh()
         targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)

@@ -46,7 +46,7 @@ class CBOU(CBO):
         costs: GivenCosts | None = None,
         device: str = "cpu",
     ) -> None:
-        # A prior of linear functions may be wrong anywhere, and a shared GP would carry its errors to every set.
+        # A prior of linear functions may be wrong anywhere, and in a shared GP its errors would affect every set.
         super().__init__(costs=costs, in_common=False, device=device)
         self.nonlinear = require_truth_value("nonlinear", nonlinear)
         self.most_parents = whole_number("most_parents", most_parents, at_least=1, at_most=100)

@@ -82,7 +82,7 @@ class CCBO(CBO):
 
     @property
     def epsilon(self) -> float:
-        """1 until the first observation, then 0: the empty set is chosen by its improvement, like the other sets."""
+        """1 before the first observation, then 0, because the empty set is then chosen by its improvement."""
         return 0.0 if self._count else 1.0
 
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
@@ -92,7 +92,7 @@ class CCBO(CBO):
             model.learn(action, observation, partial=True)
 
     def incumbent(self) -> float:
-        """Return the best estimate among played actions whose posterior means are feasible, else minus infinity."""
+        """Return the best estimate among played actions with feasible posterior means; minus infinity without any."""
         estimates = self.estimated_rewards()
         return float(np.max(estimates[self._violations(caution=0.0) == 0.0], initial=-math.inf))
 
@@ -159,7 +159,7 @@ class OutcomeEffects:
         mean = self._sums[node] / max(1, self._rounds)
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
-    def natural(self, node: str) -> tuple[float, float]:
+    def observational_mean(self, node: str) -> tuple[float, float]:
         """Return the mean of a node without intervention, and its standard error.
 
         With fewer than two observations the error is infinite; without any, the mean is 0.
@@ -197,8 +197,8 @@ class ConstrainedSetModel(SetModel):
         super().__init__(config, index, seed)
         task, device, target = config.task, config.device, self._target
         affected = task.diagram.mutilate(target).descendants(target)
-        self._of_values = [c for c in task.constraints if c.node in target]
-        self._natural = [c for c in task.constraints if c.node not in target | affected]
+        self._on_set_variables = [c for c in task.constraints if c.node in target]
+        self._unaffected = [c for c in task.constraints if c.node not in target | affected]
         self._modelled = [c for c in task.constraints if c.node in affected - target]
         # The reward is last, so that it is conditioned on the constrained nodes.
         self._outcomes = [*(constraint.node for constraint in self._modelled), task.reward]
@@ -247,7 +247,7 @@ class ConstrainedSetModel(SetModel):
         mean, root = self._at_data()
         std = root.square().sum(-1).sqrt()
         modelled = violations(self._modelled, mean[:, :-1], std[:, :-1], caution)
-        fixed = natural_violation(self._natural, self._effects, caution)
+        fixed = natural_violation(self._unaffected, self._effects, caution)
         return (modelled + self._excess(self._values)).cpu().numpy() + fixed
 
     def _excess(self, values: Tensor) -> Tensor:
@@ -255,7 +255,7 @@ class ConstrainedSetModel(SetModel):
         columns = dict(zip(self._scales, values.unbind(-1), strict=True))
         excesses = [
             constraint.excess(self._scales[constraint.node].to_native(columns[constraint.node])).clamp_min(0.0)
-            for constraint in self._of_values
+            for constraint in self._on_set_variables
         ]
         return torch.stack([torch.zeros(len(values)).to(values), *excesses]).sum(0)
 
@@ -279,7 +279,7 @@ class ConstrainedSetModel(SetModel):
     def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         mean, root = self._predict_outcomes(values, prior)
         gain = log_constrained_improvement(mean, root, self._modelled, best, self._draws)
-        natural = natural_log_feasibility(self._natural, self._effects)
+        natural = natural_log_feasibility(self._unaffected, self._effects)
         return gain + natural + LOG_INFEASIBLE * self._excess(values)
 
 
@@ -287,7 +287,7 @@ def natural_log_feasibility(constraints: Sequence[Constraint], effects: OutcomeE
     """Return the log probability that the nodes meet the constraints without intervention."""
     total = 0.0
     for constraint in constraints:
-        mean, error = torch.tensor(effects.natural(constraint.node), dtype=torch.float64)
+        mean, error = torch.tensor(effects.observational_mean(constraint.node), dtype=torch.float64)
         total += float(log_feasibility(constraint, mean, error))
     return total
 
@@ -297,7 +297,7 @@ def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects
 
     Nodes with fewer than two observations are left out, because their standard error is infinite.
     """
-    estimates = [effects.natural(constraint.node) for constraint in constraints]
+    estimates = [effects.observational_mean(constraint.node) for constraint in constraints]
     excesses = [c.excess(mean) + caution * error for c, (mean, error) in zip(constraints, estimates, strict=True)]
     return float(add_up(max(0.0, excess) for excess in excesses if math.isfinite(excess)))
 

@@ -91,8 +91,8 @@ def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: T
     """Return a lower bound, in nats, on the information of noisy observations about the greatest normal variable.
 
     Given the greatest, a variable's normal distribution is truncated there. A normal one with the same variance, and
-    the noise on top, has at least the entropy of the observation. If the noise were ignored, the best variable, about
-    which a little stays unknown, would be worth more than one about which nothing is known.
+    the noise on top, has at least the entropy of the observation. If the noise were ignored, the best variable
+    would seem more informative than an unknown one, although little about it remains unknown.
 
     Args:
         mean: shape ``(n,)``.

@@ -28,8 +28,8 @@ Lognormal = tuple[float, float]
 class SetsGP(RewardGP):
     """GP of the reward under do(x) for all sets together, about a causal prior with mean m and standard deviation s.
 
-    An action's inputs are the values of all variables in [0, 1], for each whether it is set, s, and its novelty n, from
-    0 amid the observations to 1 far from all of them. The prior covariance of two actions is
+    The inputs of an action are the values of all variables in [0, 1]; for each variable whether it is set; s; and the
+    novelty n, from 0 amid the observations to 1 far from all of them. The prior covariance of two actions is
     ``RBF (v + s s' + w n n')``: errors of the causal prior are similar for similar values and for sets with most
     variables in common, and they may be large where it extrapolates. Noise and scales are learned from the rewards of
     all sets.

@@ -305,8 +305,9 @@ class PurchaseAgent(Agent):
     def maximisers_of_draws(self, count: int, seed: int) -> Tensor:
         """Return maximisers of networks drawn from the posterior, ``count x q``.
 
-        Each is the best of random points, of some generations of points around the best ones, and of ever closer points
-        around the best one: otherwise, once little is left to learn, the best posterior mean would be the best of each.
+        Each is the best of random points, of some generations of points around the best ones, and of points ever closer
+        to the best one. Without the last points, the best posterior mean would maximise most draws once the posterior
+        is narrow.
         """
         generator, features = torch.Generator().manual_seed(seed), self.network.features
         common = torch.cat([features.draw(DRAWN_POINTS, generator), torch.from_numpy(self.best())[None]])

@@ -22,7 +22,7 @@ FIRST_SHARE = 4
 class HighestBounds:
     """Average, over the contexts of all rounds, of the highest upper bound under the arm's current model.
 
-    It is an upper bound of the arm's best reward, whatever it played so far, and compares all arms in equal contexts.
+    It is an upper bound of the arm's best reward, independent of its plays so far, and compares arms in equal contexts.
     beta and rho grow with the rounds of all arms, so that every arm is played again eventually.
 
     Attributes:

@@ -113,7 +113,7 @@ def fit_jointly(
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
         components: candidate functions of every edge.
-        acyclic: drop the weakest edges on cycles until there are none, and polish the rest; see
+        acyclic: drop the weakest edges on cycles until there are none, and refine the other coefficients; see
             :mod:`cbo_gym.agents.super_arms.output_error`.
         former: an earlier fit, whose edges may explain the rounds better; or None.
 

@@ -448,7 +448,7 @@ class Limits:
         required: further names that every action sets.
 
     Raises:
-        ArgumentError: for a limit that cannot be read, or limits that at most one setting meets, naming them.
+        ArgumentError: for a limit that cannot be read, or limits that leave at most one setting, naming them.
     """
 
     def __init__(

@@ -106,7 +106,7 @@ def options(
 def add_cwd(names: Names) -> Names:
     """Append the working directory to Python's search path if one of the names is an import path.
 
-    A file there is found then, but it neither replaces an installed module nor is run unless it is named.
+    Files there are found then. They do not replace installed modules, and are run only if they are named.
     """
     paths: list[str] = [names] if isinstance(names, str) else names or []
     folder = str(Path.cwd())

@@ -116,7 +116,7 @@ def verify(
     With the same libraries, threads, processor and code every curve must equal the stored one, bit for bit. Otherwise
     rounding errors can lead to other actions. Then the runs of each agent on each environment are compared as a group
     of at least five: the test is whether their scores differ from the stored ones, at a level of 1 % over all groups. A
-    sample of fewer than five plays so many runs and tests nothing.
+    sample of fewer than five runs is played without this test.
 
     Example: [b]cbo-gym verify results --sample 20[/b]
     """

@@ -115,7 +115,7 @@ class OptunaObjective:
     def recommend(self, study: Any) -> Action:
         """Return the action to deploy: that of the trial with the best posterior mean of a Gaussian process.
 
-        ``study.best_trial`` is the luckiest round, which with noise need not be a good round.
+        ``study.best_trial`` has the highest observed reward, which with noise may be due to chance.
 
         Args:
             study: study with trials of this objective.

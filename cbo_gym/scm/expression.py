@@ -1,7 +1,7 @@
 """Functions of named quantities as lists of steps, traced by a call with symbols.
 
-Known rewards of tasks travel to other processes in this form, equations written as strings are parsed into it, and the
-formulas on the pages of environments come from the steps of their mechanisms.
+Known rewards of tasks are sent to other processes in this form, equations written as strings are parsed into it, and
+the formulas on the pages of environments come from the steps of their mechanisms.
 """
 
 from __future__ import annotations

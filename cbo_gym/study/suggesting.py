@@ -1,4 +1,4 @@
-"""The agent of a study, rebuilt from the log, so that a restart changes no suggestion."""
+"""The agent of a study, which is rebuilt from the log, so that a restart changes no suggestion."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Suggester:
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
         self._history, self._units, self._original = history, units, agent
-        # Whether the agent has moved beyond the last event of the log: during a suggestion, and after one that failed.
+        # Whether the agent's state is ahead of the log, as it is during a suggestion, and after one that failed.
         self._ahead = False
         self.forget()
 
@@ -288,7 +288,7 @@ class Suggester:
         return begin_agent(self._original, self._units, self._trials.initial)
 
     def peek(self) -> Any:
-        """Return the agent, to read which rounds it takes; a new one, which is not kept, if none has begun yet."""
+        """Return the agent, or before the first event a temporary one, to read which rounds it takes."""
         return self._begin() if self._agent is None else self._agent
 
     @property
@@ -494,7 +494,7 @@ class Suggester:
 
     @property
     def _nothing_known(self) -> str:
-        """Say that no reward is known; data may have other variables, or be of a campaign that differs."""
+        """Message that no reward is known, although data may have other variables or be of another campaign."""
         return "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
 
     def _require_reward(self, agent: Any) -> None:
@@ -563,7 +563,7 @@ class Suggester:
         return [Expectation(dict(zip(self._units.objectives, values.tolist(), strict=True)), {})]
 
     def _sets(self) -> str:
-        """Say how many sets an action chooses from, and why the others are left out."""
+        """Return the number of sets to choose from, in words, and why the others are left out."""
         description, codec = self._units.description, self._units.codec
         if (count := len(codec.choices)) < 2 or codec.choice_name:
             return ""
@@ -603,7 +603,7 @@ class Suggester:
         return RecommendedSet(sorted(chosen, key=lambda action: -goal.sign * action.expected[goal.name]))
 
     def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
-        """Return settings -> estimate of the action played, of several estimates one that no other dominates."""
+        """Return settings -> a non-dominated estimate among the played actions with these settings."""
         units, estimates, best_played = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
         for index in np.argsort(~non_dominated(estimates), kind="stable"):
             values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
@@ -649,7 +649,7 @@ class Suggester:
         return Expectation(expected | objectives, objectives.intervals, forecast=outcomes)
 
     def _lacks(self, agent: Any, noun: str) -> str:
-        """Say that an agent has no model, and what can be done."""
+        """Return a message that an agent has no model, with agents that have one."""
         label = self._units.description.agent
         if hasattr(agent, "chosen"):
             label = f"{agent.chosen.agent}, which {label} chose,"

@@ -54,7 +54,7 @@ def published_runs(*, judging: bool = False) -> pl.DataFrame:
 
 
 def judges(run: Run) -> bool:
-    """Return whether a run is on seeds for publication, by which nothing is chosen."""
+    """Return whether a run is on seeds for publication, which are never used to choose a method."""
     return is_for_publication(run.seed, Spec.from_label(run.env).keywords)
 
 

@@ -25,7 +25,7 @@ class _CurrentCall:
 
 
 def serve(listening: bool) -> None:
-    """Receive and make calls until the caller dies.
+    """Receive and make calls until the caller has ended.
 
     Args:
         listening: Whether a thread notices during a call that the caller has died.

@@ -53,7 +53,7 @@ class Comparison(StrictModel):
     Attributes:
         better: label of an agent, with parameters if it has any.
         envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
-            judged together: instances of a random family are units as seeds are, settings are averaged.
+            judged together: instances of a random family are units, like seeds, and settings are averaged.
         kind: whether the method is ``better``, at least ``as good``, or ``equivalent``.
         worse_env: the environment of the other method, such as the system of ``envs`` with other known facts; empty for
             ``envs``. Environments of two patterns are paired if ``*`` matches the same string.
@@ -176,8 +176,8 @@ def none_dominates(
 ) -> Dominance:
     """Judge whether no method is better than every other method on every environment.
 
-    The claim is refuted by a method that is better on all of them, and confirmed if each method is worse than another
-    somewhere, all comparisons corrected together; without any pair it is not run.
+    The claim is refuted by a method that is better on all of them. It is confirmed if each method is worse than another
+    one on some environment, with all comparisons corrected together. Without any pair it is not run.
     """
     judged = [
         judgement

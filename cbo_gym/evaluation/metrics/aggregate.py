@@ -64,7 +64,7 @@ class Resamples:
 def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
     """Draw stratified resamples: in each environment one run less than it has, with replacement.
 
-    With as many runs as there are, intervals would be too narrow by the factor sqrt((n - 1) / n), which matters with
+    With n draws of n runs, intervals would be too narrow by the factor sqrt((n - 1) / n), which matters with
     few seeds n (Rao & Wu 1988, Resampling inference with complex survey data, JASA 83). A single run is drawn itself,
     and has no spread.
 

@@ -4,7 +4,7 @@ In blind play an agent knows neither the system's name, nor its transformation, 
 keeps secret words. The instance that is played (see :mod:`cbo_gym.problems.variations.instance`), the noise, the
 initial data and the agent's seed follow from these words, the environment and the seed. So all agents that are played
 with the same words meet the same instances, which are unpredictable without the words. A run stores the secret of its
-own cell, which reveals no other cell's secret, so that the run can be played again.
+cell, so that it can be played again; the secret does not reveal those of other cells.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from cbo_gym.evaluation.runs.results import Run
 
 AGAINST: tuple[tuple[str, curves.AxisType, str], ...] = (
     ("", curves.Rounds, ""),
-    ("-cost", curves.CostPaid, " Against the cost paid: a run counts with the value that it had reached by then."),
+    ("-cost", curves.CostPaid, " Against the cost paid: a run has the value that it had reached at that cost."),
 )
 
 
@@ -66,7 +66,7 @@ def group_figures(
 
 
 def env_figures(env: str, file: str, runs: Sequence[Run], styles: LineStyles) -> dict[str, ReportFigure]:
-    """Return the Pareto front if it is known, and regrets and choices against rounds, and against costs if all have."""
+    """Return the known Pareto front, and regrets and choices against rounds, and against costs if all runs have any."""
     figures = {}
     if front := curves.known_front(runs):
         draw = partial(plots.draw_fronts, env, runs, front, styles)

@@ -144,7 +144,7 @@ def latex(tables: Iterable[CaptionedTable]) -> str:
         inner = [r"\toprule", titles, r"\midrule"]
         if len(rows) > MAX_FLOATING_ROWS:
             begin, end = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\"], [r"\end{longtable}"]
-            # The header stands on every page.
+            # The header is repeated on every page.
             inner.append(r"\endhead")
         else:
             begin = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{columns}}}"]

@@ -108,7 +108,7 @@ def for_figure(label: str) -> str:
 def shorten(labels: Iterable[str], width: int) -> dict[str, str]:
     """Return each label in at most ``width`` printable characters, with an ellipsis where it is cut.
 
-    Different labels stay different: those that would style alike end with a number.
+    Different labels stay different: those that would look alike end with a number.
 
     Args:
         labels: labels that are shown together; repeated ones count once.

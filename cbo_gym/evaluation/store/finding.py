@@ -16,9 +16,9 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     """Return the published run with an id, see :attr:`cbo_gym.evaluation.Run.id`.
 
     Args:
-        run_id: The id, or at least six characters with which no other id begins.
+        run_id: The id, or its first characters, at least six, if no other id begins with them.
         store: Published results as for :func:`cbo_gym.evaluation.load_published`; None for those of the package. Their
-            history is searched too, which only a checkout has.
+            history of replaced runs, which only a checkout has, is searched too.
 
     Raises:
         ArgumentError: if the id is malformed, or if there is no such run, or several.
@@ -28,12 +28,12 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
         raise ArgumentError(
             f"an id has 24 digits and letters a to f, of which the first 6 may suffice; given {short_repr(run_id)}"
         )
-    past = (package_store() if store is None else Path(store)) / HISTORY
-    matches = _beginning_with(run_id, store) or (_beginning_with(run_id, past) if past.is_dir() else {})
+    history = (package_store() if store is None else Path(store)) / HISTORY
+    matches = _beginning_with(run_id, store) or (_beginning_with(run_id, history) if history.is_dir() else {})
     if len(matches) != 1:
-        which = f"the ids of {len(matches)} published runs begin with" if matches else "no published run has the id"
-        hint = "" if past.is_dir() else "; the repository has replaced runs in results/history"
-        raise ArgumentError(f"{which} {run_id}; load_published() has them all, as run.id{hint}")
+        fault = f"the ids of {len(matches)} published runs begin with" if matches else "no published run has the id"
+        hint = "" if history.is_dir() else "; the repository has replaced runs in results/history"
+        raise ArgumentError(f"{fault} {run_id}; load_published() has them all, as run.id{hint}")
     return next(iter(matches.values()))
 
 

@@ -1,6 +1,6 @@
 """Rounding of noisy rewards, whose last digits are noise and do not compress.
 
-The expected rewards are stored by themselves, as regrets. If the noise is large, observed rewards are rounded to a grid
+The expected rewards are stored separately, as regrets. If the noise is large, observed rewards are rounded to a grid
 with at least :data:`LEVELS` steps from the random value to the optimum. A reward that exceeds all earlier ones is kept
 exactly, and no other reward is rounded above them. So the best reward so far, and all quantities computed from it,
 are unchanged.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 LEVELS = 256
-# Steps of the grid that the median distance from the expected reward exceeds if rewards are rounded.
+# Rewards are rounded if their median distance from the expected rewards exceeds this number of steps of the grid.
 MIN_NOISE = 2.0
 
 Array = np.ndarray

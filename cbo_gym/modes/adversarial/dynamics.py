@@ -17,7 +17,7 @@ from cbo_gym.scm.system import Draws, Values
 
 
 class GameInstanceRules(InstanceRules):
-    """Random transforms in adversarial mode: the adversary's coordinates stay, so that tied moves keep their order."""
+    """Random transforms in adversarial mode: the adversary's coordinates do not change, so ties keep their order."""
 
     keeps_reward = True
     bends_parameters = False

@@ -67,7 +67,7 @@ class AdversarialInterface(SoftInterface):
         return {"nodes": np.zeros(len(self.nodes)), "adversary": np.zeros(len(self.move_domains))}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return by default 2q + 1 random actions, which meet random moves."""
+        """Return by default 2q + 1 random actions, to be played against random moves."""
         actions = super().initial_actions(rng, observational, random)
         return self.codec.to_action(actions)
 

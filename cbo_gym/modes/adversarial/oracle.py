@@ -39,7 +39,7 @@ class AdversarialOracle(Oracle):
         return super()._rewards(intervention, noise)
 
     def expected_in_round(self, intervention: Intervention, observation: Observation) -> Estimate:
-        """Return the expected reward against the fixed move, whatever the adversary is about to do."""
+        """Return the expected reward against the fixed move, which may differ from the adversary's next move."""
         count = self.scm.action_dim - len(self.dynamics.move_domains)
         return self.mean_of(Intervention(intervention.soft[:count]))
 

@@ -32,7 +32,7 @@ class Past(NamedTuple):
 
 
 class SliceInstanceRules(SettingInstanceRules):
-    """Random transforms in dynamic mode: a variable is transformed alike in all slices, and slices keep their order."""
+    """Random transforms in dynamic mode: one transform of a variable in all slices, and slices keep their order."""
 
     keeps_order = True
 

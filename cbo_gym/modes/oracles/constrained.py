@@ -80,7 +80,7 @@ class ConstrainedOracle(Oracle):
     def violations(self, actions: list[Action]) -> np.ndarray:
         """Return the violation of each constraint, 0 if it is met, shape ``(len(actions), constraints)``.
 
-        If it is in doubt whether a constraint is met, the number of quasi-Monte Carlo points grows, to 2**18 in all.
+        Near a threshold the number of quasi-Monte Carlo points is increased, up to 2**18 in total.
         """
         if not actions:
             return np.zeros((0, len(self.constraints)))

@@ -25,7 +25,7 @@ REPLICATES = 16
 # Points per replicate: at most, and in a search.
 MAX_POINTS = 2**14
 SEARCH_POINTS = 2**6
-# Noise draws that each random action meets.
+# Number of noise draws for each random action.
 NOISE_DRAWS = 8
 # The maximiser of a mean over SEARCH_POINTS may be worse than the maximiser of E[Y | a] by ten standard errors, so a
 # search ends with a local ascent on more points.
@@ -40,8 +40,8 @@ FIRST_POINTS = 2**3
 MAX_STATES = 2**12
 # Number of decimals to which expected rewards are compared.
 TIE_DECIMALS = 12
-# Number of standard errors of a significant difference, with 16 replicates. By so many an action must be worse than
-# the best one before an enumeration drops it.
+# Number of standard errors of a significant difference, with 16 replicates. An enumeration drops an action that is
+# worse than the best one by more.
 SIGNIFICANT_ERRORS = 6.0
 # Differential evolution runs twice: changing few coordinates at a time finds the best of many local optima that differ
 # in single coordinates, as on Alpine2, and changing most of them follows narrow valleys.

@@ -72,8 +72,8 @@ class SeveralObjectivesOracle(Oracle):
 
     An action is scored alone, a list of actions as a set, and t rounds of a run as the set of the actions played. The
     optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers quasi-Monte Carlo
-    error and the gaps between finitely many points. The gaps are extrapolated from half of the points: twice as many
-    points halve the missing hypervolume of a curve, and divide that of a surface by the square root of two.
+    error and the gaps between finitely many points. The gaps are extrapolated from half of the points: doubling the
+    points halves the missing hypervolume of a curve, and divides that of a surface by the square root of two.
     """
 
     @cached_property

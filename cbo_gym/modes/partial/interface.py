@@ -75,7 +75,7 @@ class PartialInterface(ParametricInterface):
 
     @classmethod
     def study_data(cls, lowest: float) -> Sequence[ModeData]:
-        """Return purchases in which an unfinished product is worth less than any measured reward."""
+        """Return data in which an unfinished product has a lower reward than any measured one."""
         return [NodePurchases(lowest)]
 
     @property

@@ -37,8 +37,8 @@ class AccessPolicy:
     def refusal(self, request: Request) -> str:
         """Return the reason to refuse a request; an empty string if it is accepted.
 
-        On the loopback address only the names of this machine are accepted, against DNS rebinding: a page of another
-        site could reach the server by a name of its own that resolves to this machine.
+        On the loopback address only the names of this machine are accepted, against DNS rebinding: another site could
+        reach the server by a name that it resolves to this machine.
         """
         host = ",".join(request.headers.getlist("host"))
         parsed = HOST.fullmatch(host)
