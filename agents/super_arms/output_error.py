@@ -1,9 +1,9 @@
 """Fits of an acyclic separable system by output error: the error of its predictions from the signals alone.
 
 A regression of every node on its causes considers one equation at a time, and errors of earlier equations distort its
-arguments, whereas the reward of a super arm is the output of all of them. Systems that regressions propose are
-therefore polished until their solutions are as near to the observed nodes as their edges allow, and compared by that
-error (Ljung 1999, System identification, sec. 7.2: the output-error model).
+arguments, whereas the reward of a super arm is the output of all of them. :func:`refine` therefore minimises the error
+of the solutions of systems that regressions propose, and :func:`fit_best` compares the systems by that error (Ljung
+1999, System identification, sec. 7.2: the output-error model).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Solution(NamedTuple):
     jacobian: np.ndarray
 
 
-def polish_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """Return the best of some acyclic systems by the Bayesian information criterion, after :func:`polish`."""
-    polished_systems = (polish(system, exogenous, nodes) for system in systems)
-    return min(polished_systems, key=lambda system: _bic(system, exogenous, nodes))
+def fit_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
+    """Return the best of some acyclic systems by the Bayesian information criterion, after :func:`refine`."""
+    fitted = (refine(system, exogenous, nodes) for system in systems)
+    return min(fitted, key=lambda system: _bic(system, exogenous, nodes))
 
 
 def _bic(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> float:
@@ -56,10 +56,10 @@ def _bic(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> f
     return nodes.size * math.log(error + np.finfo(float).tiny) + count * math.log(nodes.size)
 
 
-def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """Return the system with the coefficients that are not zero fitted to minimise the squared errors of its solutions.
+def refine(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
+    """Fit the coefficients that are not zero: minimise the squared errors of the system's solutions.
 
-    Levenberg and Marquardt's method starts from the present coefficients, so that the result is never worse.
+    The Levenberg-Marquardt method starts from the present coefficients, so the result is never worse.
 
     Args:
         system: acyclic.
@@ -69,7 +69,7 @@ def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) ->
     solution = _solve(system, exogenous)
     loss, damping = float(np.sum((nodes - solution.nodes) ** 2)), INITIAL_DAMPING
     for _ in range(MAX_STEPS if solution.jacobian.shape[-1] else 0):
-        before = loss
+        previous_loss = loss
         jacobian = solution.jacobian.reshape(-1, solution.jacobian.shape[-1])
         gram, gradient = jacobian.T @ jacobian, jacobian.T @ (nodes - solution.nodes).ravel()
         for _ in range(MAX_DAMPINGS):
@@ -79,7 +79,7 @@ def polish(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) ->
                 system, solution, loss, damping = proposal, proposed, proposed_loss, damping / DAMPING_DECREASE
                 break
             damping *= DAMPING_INCREASE
-        if not loss < (1.0 - MIN_GAIN) * before:
+        if not loss < (1.0 - MIN_GAIN) * previous_loss:
             break
     return system
 
@@ -94,16 +94,16 @@ def _step(system: SeparableSystem, gram: np.ndarray, gradient: np.ndarray, dampi
 def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
     """Return the solutions, clipped as by :meth:`SeparableSystem.solve`, and their Jacobian."""
     coefficients = system.coefficients
-    free = {index: column for column, index in enumerate(zip(*np.nonzero(coefficients), strict=True))}
+    jacobian_columns = {index: column for column, index in enumerate(zip(*np.nonzero(coefficients), strict=True))}
     nodes = exogenous.T.copy()
-    jacobian = np.zeros((*nodes.shape, len(free)))
+    jacobian = np.zeros((*nodes.shape, len(jacobian_columns)))
     for effect in system.causes_first:
         for cause, value, derivative in _evaluate_edges(system, effect, nodes):
             weights = coefficients[:, effect, cause]
             nodes[effect] += weights @ value
             jacobian[effect] += (weights @ derivative)[:, None] * jacobian[cause]
             for k in np.flatnonzero(weights):
-                jacobian[effect][:, free[k, effect, cause]] += value[k]
+                jacobian[effect][:, jacobian_columns[k, effect, cause]] += value[k]
         nodes[effect] = nodes[effect].clip(-MAX_NODE_VALUE, MAX_NODE_VALUE)
     return Solution(nodes.T, np.moveaxis(jacobian, 0, 1))
 

@@ -20,9 +20,9 @@ import numpy as np
 from scipy import sparse
 
 MAX_DEGREE = 4
-# Grid points, in the order of the divided differences.
+# Grid points in standard deviations from the centre, in the order of the divided differences.
 NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)
-# The same about zero, in root mean squares of the signals, which are mostly positive.
+# Grid points for expansions about zero, in root mean squares of the signals, which are mostly positive.
 NODES_ABOUT_ZERO = (0.0, 1.0, 2.0, 0.5, 1.5)
 # Number of points computed at a time.
 CHUNK = 100_000
@@ -56,7 +56,7 @@ class _Group:
     rows: np.ndarray
     members: np.ndarray
     columns: np.ndarray
-    # Offsets of the grid points from the centre, in spreads, (terms, size).
+    # Offsets of the grid points from the centre, in multiples of the spread, (terms, size).
     offsets: np.ndarray
     # Values at the grid points -> coefficients of monomials in those units, (terms, terms).
     differences: np.ndarray
@@ -83,9 +83,10 @@ class PayoffPolynomials:
         chosen = monomials(count, degree)
         self.exponents = exponents_of(chosen, count)
         self._factors = _factors(self.exponents, degree)
-        digits = (count + 1) ** np.arange(degree, dtype=np.int64)
-        order = np.argsort(chosen @ digits)
-        keys = (chosen @ digits)[order]
+        # The variables of a monomial are the digits of its key, a number in base N + 1.
+        place_values = (count + 1) ** np.arange(degree, dtype=np.int64)
+        order = np.argsort(chosen @ place_values)
+        keys = (chosen @ place_values)[order]
         nodes = reach * np.array(self.nodes[: degree + 1])
         sizes = super_arms.sum(axis=1)
         self._groups: list[_Group] = []
@@ -94,7 +95,7 @@ class PayoffPolynomials:
             members = np.nonzero(super_arms[rows])[1].reshape(len(rows), size)
             local = monomials(int(size), degree)
             padded = np.hstack([members, np.full((len(rows), 1), count)])
-            columns = order[np.searchsorted(keys, padded[:, local] @ digits)]
+            columns = order[np.searchsorted(keys, padded[:, local] @ place_values)]
             alpha = exponents_of(local, int(size))
             offsets = nodes[alpha]
             powers = (offsets[:, None, :] ** alpha).prod(axis=-1)
@@ -230,8 +231,8 @@ class Expansion:
 
     @cached_property
     def _sizes(self) -> sparse.csr_array:
-        own = self.coefficients
-        return sparse.csr_array((np.abs(own.data), own.indices, own.indptr), shape=own.shape)
+        matrix = self.coefficients
+        return sparse.csr_array((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def expected_payoffs(self, moments: np.ndarray) -> np.ndarray:
         """Return expected payoffs, shape ``(A,)``, for moments by order of shape ``(q + 1, N)`` or more orders."""

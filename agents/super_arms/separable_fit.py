@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cbo_gym.agents.super_arms.output_error import filter_nodes, polish_best
+from cbo_gym.agents.super_arms.output_error import filter_nodes, fit_best
 from cbo_gym.agents.super_arms.separable_system import (
     GRID_POINTS,
     EdgeFunction,
@@ -124,7 +124,7 @@ def fit_jointly(
     if not acyclic:
         return system
     proposals = [system, _fit_filtered(exogenous, nodes, components)]
-    return polish_best(proposals if former is None else [*proposals, former], exogenous, nodes)
+    return fit_best(proposals if former is None else [*proposals, former], exogenous, nodes)
 
 
 def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:

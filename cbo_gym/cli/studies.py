@@ -42,8 +42,8 @@ DiffersOption = Annotated[
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]
 VALUES_HELP = "The values of variables, in their units, or the labels of categories."
 Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help=VALUES_HELP)]
-Known = Annotated[list[str] | None, typer.Argument(metavar="[NAME=NUMBER]...", help=VALUES_HELP)]
-Supposed = Annotated[
+OptionalPairs = Annotated[list[str] | None, typer.Argument(metavar="[NAME=NUMBER]...", help=VALUES_HELP)]
+SupposedPairs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME=NUMBER]...",
@@ -77,7 +77,7 @@ def _study(database: str, name: str | None, agent: str | None = None) -> Study:
 
 
 def _numbers(pairs: Sequence[str] | None, study: Study | None = None) -> dict[str, Any]:
-    """Read ``["ph=6.8"]`` as a mapping. A name may contain ``=``, a number may not.
+    """Read ``["ph=6.8"]`` as a mapping. A name may contain ``=``, since the last one separates.
 
     Args:
         pairs: the strings.
@@ -227,7 +227,7 @@ def _format_assignments(do: Any) -> str:
 @studies.command()
 def register(
     database: Database,
-    do: Supposed = None,
+    do: SupposedPairs = None,
     context: ContextOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -245,7 +245,7 @@ def register(
 def tell(
     database: Database,
     trial: TrialNumber,
-    values: Known = None,
+    values: OptionalPairs = None,
     std: StdOption = None,
     did: DidOption = None,
     partial: Annotated[
@@ -455,7 +455,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
 @studies.command("what-if")
 def what_if(
     database: Database,
-    do: Supposed = None,
+    do: SupposedPairs = None,
     context: ContextOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -613,7 +613,7 @@ def serve(
     ] = 600.0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Serve the studies of a database as a page: the report, live, with forms to ask, tell, correct and import.
+    """Serve a web page of the studies of a database, with their reports and forms to ask, tell, correct and import.
 
     Example: [b]cbo-gym study serve fermenter.db[/b]
 

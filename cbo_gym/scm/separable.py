@@ -30,17 +30,17 @@ TOLERANCE = 1e-12
 MAX_ITERATIONS = 2_000
 # Number of samples in a block, which fits the processor's cache and stops when all of them have settled.
 BLOCK = 2**12
-# Probability of the tails of an unbounded noise that the proof of contraction leaves out.
-TAIL = 2.0**-40
+# Probability of each tail of an unbounded noise; the proof of contraction ignores the tails.
+TAIL_PROBABILITY = 2.0**-40
 # Rounding error allowed at the ends of the box.
 SLACK = 1e-9
 
 Payoff = Composition
 # Lower and upper ends, shape (N, 1).
 Box = tuple[np.ndarray, np.ndarray]
-# Nodes that are set, each with its smallest and its largest value.
-Cut = Mapping[str, tuple[float, float]]
-UNCUT: Cut = {}
+# Smallest and largest value of each node that a hard intervention sets.
+SetRanges = Mapping[str, tuple[float, float]]
+NOTHING_SET: SetRanges = {}
 # Types of single numbers.
 SCALARS = {float, np.float64}
 
@@ -160,12 +160,12 @@ class SeparableSEM(System):
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
         self.contraction = 0.0 if graph.is_acyclic else self._prove_contraction()[0]
         self._straight_line = self._compile()
-        self._last_cut: tuple[Cut, Callable[..., Values]] | None = None
+        self._last_solver: tuple[SetRanges, Callable[..., Values]] | None = None
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
         """Return the values of the selected signals, the nodes and the reward, by name; see :class:`System`.
 
-        A node that is set has no equation, but its observation has an error as well.
+        A hard intervention replaces the equation of a node; the node is still observed with an error.
 
         Raises:
             ArgumentError: for a hard intervention in a part of a batch, or under which a cyclic system is not proven to
@@ -180,29 +180,29 @@ class SeparableSEM(System):
             raise ArgumentError(
                 f"in a separable SEM a node is set in the whole batch or not at all; given a mask of {partial_names}"
             )
-        cut = {name: (float(np.min(values)), float(np.max(values))) for name, (_, values) in hard.items()}
-        if self._last_cut is None or self._last_cut[0] != cut:
-            self._last_cut = cut, self._compile(cut)
-        return self._last_cut[1]
+        set_ranges = {name: (float(np.min(values)), float(np.max(values))) for name, (_, values) in hard.items()}
+        if self._last_solver is None or self._last_solver[0] != set_ranges:
+            self._last_solver = set_ranges, self._compile(set_ranges)
+        return self._last_solver[1]
 
     @property
     def signals(self) -> tuple[Distribution, ...]:
         """Distributions of b, in the order of the arms."""
         return self.arguments["signals"]
 
-    def _compile(self, cut: Cut = UNCUT) -> Callable[..., Values]:
+    def _compile(self, set_ranges: SetRanges = NOTHING_SET) -> Callable[..., Values]:
         """Compile one function that solves the system, node by node."""
         names, arguments = self.nodes[:-1], self.arguments
         masked_in, masked_out = arguments["mask"] == "exogenous", arguments["mask"] == "endogenous"
-        components, diagram = self._components(cut), self.diagram.mutilate(cut)
+        components, diagram = self._components(set_ranges), self.diagram.mutilate(set_ranges)
         code, observations = StraightLineCode(self.variables), []
         for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
             mask, signal_code = f"soft[{i}] * " if masked_in else "", code.noise(f"b{i + 1}")
             code.add(f"z{i} = {mask}{signal_code}")
             activation = arguments["activations"][i]
             input_code = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
-            natural = code.plus_noise(input_code, f"noise of {name}")
-            code.add(f"g{i} = {f'hard[{code.name_identifier(name)}][1]' if name in cut else natural}")
+            unaffected = code.plus_noise(input_code, f"noise of {name}")
+            code.add(f"g{i} = {f'hard[{code.name_identifier(name)}][1]' if name in set_ranges else unaffected}")
             observations.append(f"z{i} = {mask}({code.plus_noise(signal_code, f'error of {signal}')})")
             observations.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
         if diagram.is_acyclic:
@@ -211,7 +211,7 @@ class SeparableSEM(System):
                 code.add(f"y{i} = {' + '.join([f'g{i}', *terms])}")
         else:
             nodes, inputs = (", ".join(f"{letter}{i}" for i in range(len(names))) for letter in "yg")
-            solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(cut)[1]))
+            solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(set_ranges)[1]))
             code.add(f"{nodes} = {solve}(({inputs}))")
         code.add(*observations)
         payoff_terms = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
@@ -222,20 +222,20 @@ class SeparableSEM(System):
         values |= {name: observed.format(i) for i, name in enumerate(names)}
         return code.compile({**values, REWARD: "reward"})
 
-    def _components(self, cut: Cut) -> dict[tuple[int, int], Component]:
+    def _components(self, set_ranges: SetRanges) -> dict[tuple[int, int], Component]:
         components: dict[tuple[int, int], Component] = self.arguments["components"]
-        return {(i, j): component for (i, j), component in components.items() if self.nodes[i] not in cut}
+        return {(i, j): component for (i, j), component in components.items() if self.nodes[i] not in set_ranges}
 
-    def _prove_contraction(self, cut: Cut = UNCUT) -> tuple[float, Box]:
+    def _prove_contraction(self, set_ranges: SetRanges = NOTHING_SET) -> tuple[float, Box]:
         """Find a box that the equations map into itself, and the spectral radius of the largest slopes there.
 
         The box comes from interval arithmetic. If the spectral radius of the matrix of largest slopes is below 1, the
         equations are a contraction of the box in a weighted maximum norm (Bertsekas & Tsitsiklis 1989, sec. 3.1).
         """
-        low, high = input_range = self._input_range(cut)
+        low, high = input_range = self._input_range(set_ranges)
         while np.isfinite(low).all() and np.isfinite(high).all():
             image, slopes = np.array(input_range), np.zeros((self.action_dim, self.action_dim))
-            for (i, j), component in self._components(cut).items():
+            for (i, j), component in self._components(set_ranges).items():
                 slopes[i, j] = component.steepest(low[j], high[j])
                 image[:, i] += component.image(low[j], high[j])
             rate = float(np.abs(np.linalg.eigvals(slopes)).max())
@@ -250,10 +250,10 @@ class SeparableSEM(System):
             low, high = np.minimum(low, image[0] - margin), np.maximum(high, image[1] + margin)
         raise ArgumentError("the cyclic system is not a contraction: its values diverge; make the components flatter")
 
-    def _input_range(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
+    def _input_range(self, set_ranges: SetRanges) -> tuple[np.ndarray, np.ndarray]:
         """Return intervals that contain ``G[i](z[i])`` plus the model noise, or the values of a node that is set."""
         arguments = self.arguments
-        ends = np.array([TAIL, 1.0 - TAIL])
+        ends = np.array([TAIL_PROBABILITY, 1.0 - TAIL_PROBABILITY])
         ranges = np.empty((self.action_dim, 2))
         for i, (signal, activation) in enumerate(zip(self.signals, arguments["activations"], strict=True)):
             low, high = signal.from_uniform(ends)
@@ -261,7 +261,7 @@ class SeparableSEM(System):
                 low, high = min(low, 0.0), max(high, 0.0)
             ranges[i] = activation.image(float(low), float(high))
         ranges += arguments["model_noise"].from_uniform(ends)
-        for name, values in cut.items():
+        for name, values in set_ranges.items():
             ranges[self.nodes.index(name)] = values
         low, high = ranges.T
         return low, high

@@ -15,12 +15,12 @@ from cbo_gym.scm.system import Values, Variable
 
 
 class StraightLineCode:
-    """Builder of a function from noise, soft and hard interventions to the values of a system's variables.
+    """Builder of a function that computes a system's variables from the noise and the interventions, soft and hard.
 
-    Objects, and names of variables as strings, are bound to identifiers, so that no name is run as code.
+    The code refers to objects and to the names of variables by identifiers, so no name is run as code.
 
     Args:
-        sources: the variables with noise, in the order of the noise's draws; those without are ignored.
+        sources: the variables with noise, in the order of the noise's draws; variables without noise are ignored.
     """
 
     def __init__(self, sources: Sequence[Variable]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from cbo_gym.agents.super_arms.output_error import polish
+from cbo_gym.agents.super_arms.output_error import refine
 from cbo_gym.agents.super_arms.separable_fit import (
     SeparableModel,
     backward_elimination,
@@ -140,7 +140,7 @@ class TestRegression:
 
         start = 0.7 * truth.coefficients[used]
         best = least_squares(lambda values: (at(values).solve(exogenous) - nodes).ravel(), start).x
-        found = polish(at(start), exogenous, nodes)
+        found = refine(at(start), exogenous, nodes)
         np.testing.assert_allclose(found.coefficients[used], best, atol=2e-3)
         assert not found.coefficients[~used].any()
 

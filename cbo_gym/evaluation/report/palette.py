@@ -60,24 +60,24 @@ def line_styles(labels: Iterable[str]) -> dict[str, LineStyle]:
         labels: labels of all agents of a report, with parameters.
     """
     distinct = set(labels)
-    indices = _indices({bare_name(label) for label in distinct})
+    indices = _colour_indices({bare_name(label) for label in distinct})
     # Labels without parameters first, so that a variant never takes the style of another agent.
     ordered = sorted(distinct, key=lambda label: (label != bare_name(label), indices[bare_name(label)], label))
     styles: dict[str, LineStyle] = {}
     for label in ordered:
-        possible = list(_possible(bare_name(label), indices[bare_name(label)]))
+        styles_of_colour = list(_styles_of_colour(bare_name(label), indices[bare_name(label)]))
         taken = set(styles.values())
-        styles[label] = next((style for style in possible if style not in taken), possible[0])
+        styles[label] = next((style for style in styles_of_colour if style not in taken), styles_of_colour[0])
     return styles
 
 
 def line_style(index: int) -> LineStyle:
     """Return the style of a line that is not an agent's, by its index among the lines of a figure."""
-    return next(_possible("", index))
+    return next(_styles_of_colour("", index))
 
 
-def _indices(names: set[str]) -> dict[str, int]:
-    """Return indices that determine colours: the position in the zoo; other agents take the least used colours."""
+def _colour_indices(names: set[str]) -> dict[str, int]:
+    """Return the index of each agent's colour: its position in the zoo, or that of the least used colour."""
     known = [name for name in zoo() if name != BASELINE]
     indices = {name: index for index, name in enumerate(known) if name in names} | {BASELINE: -1}
     used = Counter(index % len(COLOURS) for index in indices.values() if index >= 0)
@@ -88,7 +88,7 @@ def _indices(names: set[str]) -> dict[str, int]:
     return indices
 
 
-def _possible(name: str, index: int) -> Iterator[LineStyle]:
+def _styles_of_colour(name: str, index: int) -> Iterator[LineStyle]:
     """Yield all styles of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[index % len(COLOURS)]
     tier, column = divmod(index, len(COLOURS))
@@ -100,7 +100,7 @@ def _possible(name: str, index: int) -> Iterator[LineStyle]:
 
 
 def for_figure(label: str) -> str:
-    r"""Escape a label for Matplotlib: ``$`` starts no formula, a leading ``_`` does not hide it in legends."""
+    r"""Escape a label for Matplotlib, where ``$`` would start a formula and a leading ``_`` would hide the label."""
     literal = printable(label).replace("$", r"\$")
     return f"\N{HAIR SPACE}{literal}" if literal.startswith("_") else literal
 

@@ -159,7 +159,7 @@ def markovian_bandit() -> Problem:
 
 
 def iv_bandit() -> Problem:
-    """IVBandit: the instrumental variable Z moves X, which is confounded with the reward; to set X is never best."""
+    """IVBandit: the instrumental variable Z moves X, which is confounded with the reward; no best arm sets X."""
     equations = {
         "U": ("u", 0.51),
         "Z": ("u", 0.6),
