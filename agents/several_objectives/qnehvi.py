@@ -1,8 +1,8 @@
 """qNEHVI: noisy expected hypervolume improvement of BoTorch (Daulton, Balandat & Bakshy 2021), on chosen target sets.
 
-A GP from the action to each objective. Every round plays the action with the greatest expected gain of hypervolume over
-the uncertain front of the actions played. ``qNEHVI`` sets all variables, as the baseline of Bhatija et al. (2025) does;
-``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the diagram
+A GP predicts each objective from the action. Every round plays the action with the greatest expected gain of
+hypervolume over the uncertain front of the actions played. ``qNEHVI`` sets all variables, like the baseline of Bhatija
+et al. (2025); ``qNEHVI-Sets`` searches the target sets that can be Pareto-optimal on the diagram
 (:mod:`cbo_gym.scm.scopes.pareto_sets`).
 """
 

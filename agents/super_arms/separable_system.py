@@ -36,7 +36,7 @@ class SeparableSystem:
     def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
         reached = reachability(coefficients)
-        # Causes come first, because a cause has fewer ancestors than its effects, unless they are on one cycle.
+        # Sort by the number of ancestors; a cause has fewer than its effects, or as many on a common cycle.
         by_depth = np.argsort(reached.sum(axis=1), kind="stable")
         blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
         self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
@@ -66,7 +66,7 @@ class SeparableSystem:
     def solve(self, exogenous: np.ndarray) -> np.ndarray:
         """Return the y that solve the equations for z of shape ``(..., N)``.
 
-        Nodes are computed from their causes; those on a common cycle by fixed-point sweeps. Values are clipped to
+        Each node is computed from its causes, and the nodes of a cycle by fixed-point sweeps. Values are clipped to
         :data:`MAX_NODE_VALUE`.
 
         Raises:
@@ -99,7 +99,7 @@ class SeparableSystem:
         return all(len(block) == 1 for block in self._blocks)
 
     def without_weakest_edge_on_a_cycle(self) -> SeparableSystem:
-        """Return the system without the edge on a cycle that has the smallest weights; itself if it has no cycle."""
+        """Return the system without the edge on a cycle that has the smallest weights; the system itself if acyclic."""
         if self.is_acyclic:
             return self
         return SeparableSystem(self.components, _without_weakest_edge_on_a_cycle(self.coefficients))
@@ -148,11 +148,11 @@ def _solve_cycle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
     outer = nodes.copy()
     smallest = np.inf
     for _ in range(MAX_SWEEPS):
-        following = outer.copy()
+        updated = outer.copy()
         with np.errstate(over="ignore", invalid="ignore"):
-            _add_effects(nodes, following, edges)
-            change = np.abs(following[block] - nodes[block]).max(initial=0.0)
-        nodes[block] = following[block]
+            _add_effects(nodes, updated, edges)
+            change = np.abs(updated[block] - nodes[block]).max(initial=0.0)
+        nodes[block] = updated[block]
         if change <= TOLERANCE:
             return
         smallest = min(smallest, change)

@@ -58,7 +58,8 @@ def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
 def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
     path, known = _path_and_fields(error["loc"], model)
     location = ".".join(map(str, path)) or "(the entry)"
-    value = f", given {_shorten(repr(error['input']))}"
+    given = repr(error["input"])
+    value = f", given {given if len(given) <= MAX_INPUT else given[:MAX_INPUT] + '...'}"
     # The input of a missing field is the whole mapping, which is not shown.
     if error["type"] == "missing":
         return path, f"field {location}: {error['msg']}"
@@ -73,10 +74,6 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
     if error["type"] in ("literal_error", "enum"):
         value += did_you_mean(error["input"], re.findall("'(.*?)'", error["ctx"]["expected"]))
     return path, f"field {location}: {error['msg']}{value}"
-
-
-def _shorten(string: str) -> str:
-    return string if len(string) <= MAX_INPUT else f"{string[:MAX_INPUT]}..."
 
 
 def _path_and_fields(

@@ -36,7 +36,7 @@ DiffersOption = Annotated[
     typer.Option(
         "--differs",
         metavar="NAME",
-        help="A variable whose mechanism was another one in the earlier campaign. Repeat for more.",
+        help="A variable that had a different mechanism in the earlier campaign. Repeat for more.",
     ),
 ]
 TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The trial's number.")]

@@ -1,4 +1,4 @@
-"""Environments from an id with parameters, a Spec, or an existing environment."""
+"""Specs of environments, and environments made from them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
     """Return the id of an environment and its parameters.
 
     Args:
-        env: an id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
-            ``gym.make``, of which only the id and its parameters count.
+        env: an id, optionally with parameters, ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
+            ``gym.make``, for its id and parameters.
         parameters: further parameters.
 
     Raises:
-        ArgumentError: if the string has another form; if the environment is not from ``gym.make``, or has wrappers
-            other than Gymnasium's usual ones, which would change the environment.
-        ArgumentTypeError: if it has another type.
+        ArgumentError: if the string is not an id with parameters; if the environment is not from ``gym.make``, or has
+            wrappers other than :data:`USUAL_WRAPPERS`, which may change it.
+        ArgumentTypeError: if ``env`` is of any other type.
     """
     spec = Spec.parse(env) if isinstance(env, str) else env if isinstance(env, Spec) else _spec_of(env)
     return Spec(spec.name, tuple(sorted({**spec.keywords, **(parameters or {})}.items())))
@@ -53,7 +53,7 @@ def _spec_of(env: Any) -> Spec:
     spec = wrapped.spec
     if spec is None:
         raise ArgumentError(
-            "the environment is not from gym.make; use gym.make, for a problem of your own "
+            "the environment is not from gym.make; use gym.make, with your own problem as "
             "gym.make('CBO/Custom-v0', problem=problem)"
         )
     registered = gym.spec(spec.id).kwargs

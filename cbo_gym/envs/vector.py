@@ -40,14 +40,14 @@ MAX_DRAWS = 2**26
 class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
     """Many independent experiments on one problem, stepped together.
 
-    Experiment ``i`` equals the single environment seeded with ``seed + i`` bit for bit, with three exceptions, which
-    agree within rounding: powers (``x**0.5`` in Alpine2, PooledTesting, Chemostat) are NumPy's own for arrays and the C
-    library's for single floats; a cyclic system (TrainDelay) is iterated until all experiments have settled to 1e-12;
-    and matrix products in custom mechanisms may be summed in another order.
+    Experiment ``i`` equals the single environment seeded with ``seed + i`` bit for bit, except for rounding in three
+    cases. NumPy computes powers of arrays (``x**0.5`` in Alpine2, PooledTesting, Chemostat), and the C library those of
+    single floats. A cyclic system (TrainDelay) is iterated until all experiments have settled to 1e-12. Matrix products
+    in custom mechanisms may be summed in another order.
 
     Args:
-        num_envs: number of sub-environments, at least 1 and at most 262,144 divided by the number of variables that
-            have noise: the noise of a block of rounds then takes half a gigabyte.
+        num_envs: number of sub-environments, from 1 to 262,144 divided by the number of variables that have noise. At
+            the maximum the noise of a block of rounds takes half a gigabyte.
         problem: as for the scalar environment.
         mode: the feedback mode.
         max_episode_steps: rounds after which every sub-environment is truncated; None for never.
@@ -90,8 +90,8 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self.single_observation_space = self.dynamics.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._several = self.problem.outcomes.objectives
-        if self._several:
+        self._objectives = self.problem.outcomes.objectives
+        if self._objectives:
             self.reward_space = reward_space(self.problem.outcomes)
         self._generators: list[np.random.Generator] = []
         self._begin()
@@ -107,12 +107,12 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._memory = self._last_memory = self.dynamics.start()
 
     def _no_reward(self) -> np.ndarray:
-        return np.zeros((self.num_envs, len(self._several)) if self._several else self.num_envs)
+        return np.zeros((self.num_envs, len(self._objectives)) if self._objectives else self.num_envs)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: StepInfo | None = None
     ) -> tuple[Observations, StepInfo]:
-        """Start all experiments. Without a seed the random streams of the noise continue.
+        """Start all experiments. Without a seed the noise continues its random streams.
 
         Raises:
             ArgumentError: for a seed that is not a whole number from 0 to 2**128 - 1, another number of seeds than
@@ -154,7 +154,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, self._no_reward(), false, false.copy(), info
-        intervention, paid = self._decode(actions, self._memory)
+        intervention, costs = self._decode(actions, self._memory)
         noise = self._noise.draw()
         try:
             values, observation, reward = self._outcome(noise, intervention)
@@ -170,13 +170,15 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._intervention = intervention
-        info = self._info(self.dynamics.describe_batch(intervention), **paid, **self._by_name(values, intervention))
+        info = self._info(
+            self.dynamics.describe_batch(intervention), **costs, **self._objective_info(values, intervention)
+        )
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Return the outcomes of the last round if other actions had been played, with the same noise.
 
-        As in the scalar environment: exact, and nothing changes.
+        As in the scalar environment, the outcomes are exact, and the environment does not change.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first round of an experiment.
@@ -185,11 +187,13 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        intervention, paid = self._decode(actions, self._last_memory)
+        intervention, costs = self._decode(actions, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention)
         memory = self.dynamics.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        info = self._info(self.dynamics.describe_batch(intervention), **paid, **self._by_name(values, intervention))
+        info = self._info(
+            self.dynamics.describe_batch(intervention), **costs, **self._objective_info(values, intervention)
+        )
         return self._with_next(observation, memory), reward, false, truncated, info
 
     def to_intervention(self, actions: Actions) -> Intervention:
@@ -210,19 +214,19 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                     f"give one action for each of {self.num_envs} environments; given {len(column)}"
                 )
         intervention = self.dynamics.in_round(intervention, memory)
-        paid: StepInfo = {}
+        costs: StepInfo = {}
         if self.dynamics.costs is not None:
-            paid["cost"] = self._spread(self.dynamics.cost(intervention))
-        return intervention, paid
+            costs["cost"] = self._to_batch(self.dynamics.cost(intervention))
+        return intervention, costs
 
-    def _by_name(self, values: Values, intervention: Intervention) -> StepInfo:
+    def _objective_info(self, values: Values, intervention: Intervention) -> StepInfo:
         """Return the entry of ``info`` for several objectives."""
-        if not self._several:
+        if not self._objectives:
             return {}
         objectives = self.dynamics.objectives(values, intervention)
-        return {"objectives": self._masked({name: self._spread(value) for name, value in objectives.items()})}
+        return {"objectives": self._masked({name: self._to_batch(value) for name, value in objectives.items()})}
 
-    def _spread(self, value: Floats) -> np.ndarray:
+    def _to_batch(self, value: Floats) -> np.ndarray:
         return np.array(np.broadcast_to(value, self.num_envs), dtype=float)
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
@@ -230,7 +234,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         nodes = np.empty((self.num_envs, len(self.dynamics.nodes)))
         for index, name in enumerate(self.dynamics.nodes):
             nodes[:, index] = values[name]
-        if self._several:
+        if self._objectives:
             objectives = self.dynamics.objectives(values, intervention)
             reward = finite_rewards(self.problem.outcomes, objectives, (self.num_envs,))
         else:
@@ -252,7 +256,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return self._masked({"round": np.full(self.num_envs, self._round), "intervention": intervention, **more})
 
     def _masked(self, entries: StepInfo) -> StepInfo:
-        """Return the entries, each with a mask of the sub-environments that have it, which are all."""
+        """Return the entries, each with a mask that says that all sub-environments have it."""
         masked: StepInfo = {}
         for name, entry in entries.items():
             masked |= {name: entry, f"_{name}": np.ones(self.num_envs, dtype=bool)}

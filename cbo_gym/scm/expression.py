@@ -19,14 +19,14 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.scm.straight_line import compile_function
 from cbo_gym.scm.values import Composition, Floats
 
-# A double is NumPy's: unlike Python's float it can be divided by zero.
+# Kinds of leaves. A double is one of NumPy, because division of Python's float by zero fails.
 NODE, NUMBER, DOUBLE = "node", "number", "double"
 
 
 def real_power(base: Any, exponent: Any) -> Floats:
     """Return ``base ** exponent``, or nan if that is complex.
 
-    Whole numbers become floats, which overflow, because a tower of powers of whole numbers might never end.
+    A whole number becomes a float, which can overflow: powers of powers of whole numbers would take forever.
     """
     power = (base * 1.0) ** exponent
     return math.nan if isinstance(power, complex) else power
@@ -61,10 +61,13 @@ Step = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Expression:
-    """A function of numbers, arrays or tensors by name: each step is a node, a number or an operation on earlier steps.
+    """A function of named nodes, whose values are numbers, arrays or tensors.
+
+    Args:
+        steps: each a node, a number or an operation on earlier steps; the last one gives the function's value.
 
     Raises:
-        ArgumentError: if a step is anything else.
+        ArgumentError: if a step is of another form.
     """
 
     steps: tuple[Step, ...]
@@ -74,9 +77,10 @@ class Expression:
         if not self.steps or len(self.steps) > MAX_STEPS:
             raise ArgumentError(f"an expression has 1 to {MAX_STEPS} steps; given {len(self.steps)}")
         for index, (name, *operands) in enumerate(self.steps):
-            earlier = all(type(operand) is int and 0 <= operand < index for operand in operands)
-            known = name in STEPS and len(operands) == ARITY[name] and earlier
-            if not (name in (NODE, NUMBER, DOUBLE) and len(operands) == 1) and not known:
+            are_earlier = all(type(operand) is int and 0 <= operand < index for operand in operands)
+            is_operation = name in STEPS and len(operands) == ARITY[name] and are_earlier
+            is_leaf = name in (NODE, NUMBER, DOUBLE) and len(operands) == 1
+            if not is_leaf and not is_operation:
                 raise ArgumentError(
                     f"step {index} of an expression is {(name, *operands)!r}, which is not a node, a number or an "
                     "operation on earlier steps"
@@ -98,7 +102,7 @@ class Expression:
                 scope[f"name{index}"] = operands[0]
                 lines.append(f"step{index} = nodes[name{index}]")
             elif name in (NUMBER, DOUBLE):
-                # Python's integers are unbounded, and repeated squares would never end.
+                # Repeated squares of a Python integer would grow without bound.
                 scope[f"step{index}"] = float(operands[0]) if name == NUMBER else np.float64(operands[0])
             else:
                 lines.append(f"step{index} = {name}({', '.join(f'step{operand}' for operand in operands)})")
@@ -113,7 +117,7 @@ def trace(function: Composition, names: Sequence[str]) -> Expression:
         names: names of the nodes.
 
     Raises:
-        ArgumentError: if the function does anything else: branches on a comparison, loops on a condition, or fails.
+        ArgumentError: if the function branches on a comparison, loops on a condition, or fails.
     """
     if isinstance(function, Expression):
         return function
@@ -127,7 +131,7 @@ def trace(function: Composition, names: Sequence[str]) -> Expression:
 
 
 class _Symbol:
-    """A node or a step while a function is traced."""
+    """Value of a node or a step while a function is traced; an operation on it adds a step."""
 
     def __init__(self, steps: list[Step], step: Step) -> None:
         self.steps = steps
@@ -171,7 +175,7 @@ def _index_of(value: Any, steps: list[Step]) -> int:
 
 def _method(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(*inputs: Any) -> Any:
-        # An array calls ``__array_ufunc__`` of the other operand.
+        # NumPy then calls ``__array_ufunc__`` of the symbol.
         if isinstance(inputs[-1], np.ndarray):
             return NotImplemented
         return inputs[0].apply(name, *(inputs[::-1] if swapped else inputs))

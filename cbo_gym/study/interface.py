@@ -157,7 +157,8 @@ def without_effects(description: Description) -> Description:
             of reward and objectives is given.
     """
     _check_goals(description)
-    diagrams, goals = _diagrams(description), _goal_words(description)
+    diagrams, objectives = _diagrams(description), list(description.objectives)
+    goals = f"the objectives {objectives}" if objectives else f"the reward {description.reward}"
     names = [goal.name for goal in description.goals]
     effects_by_diagram = []
     for diagram in diagrams:
@@ -211,15 +212,6 @@ def _check_goals(description: Description) -> None:
             raise ArgumentError(
                 f"there is one objective; write it as reward: {goal.name}, direction: {goal.direction}, or add another"
             )
-
-
-def _goal_words(description: Description) -> str:
-    """Return the reward or the objectives in words."""
-    return (
-        f"the objectives {list(description.objectives)}"
-        if description.objectives
-        else f"the reward {description.reward}"
-    )
 
 
 def _diagrams(description: Description) -> list[CausalDiagram]:

@@ -148,7 +148,7 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward that breaks no limit and, as measured, no constraint.
+        """The trial with the best measured reward that keeps the limits and whose measured values meet the constraints.
 
         With several objectives it is the first of :attr:`best_trials`.
         """
@@ -156,7 +156,7 @@ class Study:
 
     @property
     def best_trials(self) -> list[Entry]:
-        """The trials that break no limit and no constraint, and that no other such trial dominates, as measured.
+        """The Pareto front of the measured trials that keep the limits and whose measured values meet the constraints.
 
         With one objective it is the trial with the best reward.
         """
@@ -193,14 +193,14 @@ class Study:
         Args:
             rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each that was
                 set, empty where it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
-                from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes. Or
-                an earlier study, all of whose rounds are added.
-            do: the values that were set, instead of such columns: a mapping for all rounds alike, or a table of as
-                many rows.
+                from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes. A
+                study adds all of its rounds.
+            do: the values that were set, instead of such columns: one mapping for all rounds, or a table with a row
+                per round.
             ignore: names of columns to leave out.
             campaign: name of the earlier campaign in which the rounds were done, unless a column ``campaign`` gives
                 it; an earlier study has its own name by default.
-            differs: variables whose mechanisms were others in that campaign; all others are the same. A column
+            differs: variables that had different mechanisms in that campaign; all others are the same. A column
                 ``differs`` may name more of them, separated by commas.
 
         Returns:
@@ -241,9 +241,9 @@ class Study:
         Args:
             count: number of trials; None for one trial instead of a list.
             context: the observed context, in contextual mode.
-            fixed: name -> value that each trial sets, within the bounds; in hard and contextual mode only sets with
-                all of these variables are suggested.
-            shared: names that all ``count`` trials set, to one value that the agent chooses.
+            fixed: name -> value that each trial sets, within the bounds; in hard and contextual mode all suggested
+                sets contain these variables.
+            shared: names that all trials set to the same value, which the agent chooses.
 
         Raises:
             ArgumentError: for a wrong context, for values that cannot be set together within the limits, or if the
@@ -279,7 +279,7 @@ class Study:
         return trials[0] if count is None else trials
 
     def _read_steering(self, fixed: Mapping[str, Any] | None, shared: Iterable[str]) -> dict[str, Any]:
-        """Return both arguments of :meth:`ask` as the log stores them, without empty ones."""
+        """Return ``fixed`` and ``shared`` as the log stores them, each unless it is empty."""
         fixed = named_values(fixed)
         if not isinstance(fixed, dict | None):
             raise ArgumentError(f"fixed must be a mapping from names to values; given {short_repr(fixed)}")
@@ -336,14 +336,14 @@ class Study:
         Args:
             trial: the trial, or its number.
             values: variable -> number, in its units, or the label of a category; variables that were not measured are
-                left out. By default variables that were set have those values, and contexts the observed ones. A final
-                outcome needs the reward; values that were recorded before may be left out. Of zeros and ones the counts
-                may be given, ``{"cured": "37 of 1000"}``. A list of such mappings has repeated measurements of the
-                trial: their mean is recorded, with its standard error.
+                left out. By default variables have the values that were set, and contexts the observed ones. A final
+                outcome needs the reward; values that were recorded before may be left out. A mean of zeros and ones may
+                be given as counts, ``{"cured": "37 of 1000"}``. A list of such mappings has repeated measurements of
+                the trial: their mean is recorded, with its standard error.
             std: variable -> standard error of its value.
             did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
-            final: False if other values will follow. Agents with models of single variables use what is known already,
-                and the trial stays pending for all of them.
+            final: False if other values will follow. The trial stays pending; agents with models of single variables
+                learn the known values.
 
         Raises:
             ArgumentError: for an unknown trial, one that has ended, values that do not fit, or a value that differs
@@ -398,7 +398,7 @@ class Study:
         """End a partial trial whose reward will not be known; its values stay, as data for models of variables.
 
         Raises:
-            ArgumentError: for a trial of which nothing was recorded, or the reward was, or as :meth:`fail`.
+            ArgumentError: if no value was recorded, or the reward was; or as :meth:`fail`.
         """
         number = _number(trial)
         _check_reason(reason)
@@ -417,7 +417,7 @@ class Study:
         self._append(closing)
 
     def _done(self, entry: Entry, did: Done | None, default: list[float]) -> tuple[Action, list[float] | None]:
-        """Return the action that was done, ``default`` without ``did``, and its encoding; None if it was suggested."""
+        """Return the action that was done, and its encoding unless it is the suggested one; ``did`` may be None."""
         action = self.units.read(default)
         if did is not None:
             action = self.units.action(did, action)
@@ -443,20 +443,20 @@ class Study:
         self._end("failed", trial, reason, "pending", "partial")
 
     def reject(self, trial: Trial | int, reason: str = "") -> None:
-        """Record that a suggestion will not be tried; the next ones, until an outcome is recorded, avoid it.
+        """Record that a suggestion will not be tried; the suggestions before the next outcome avoid it.
 
         Raises:
             ArgumentError: as :meth:`fail`.
         """
         self._end("rejected", trial, reason, "pending")
 
-    def _end(self, kind: str, trial: Trial | int, reason: str, *wanted: str) -> None:
+    def _end(self, event: str, trial: Trial | int, reason: str, *wanted: str) -> None:
         number = _number(trial)
         _check_reason(reason)
 
         def ending(state: State) -> Any:
             _require(state.trials, number, *wanted)
-            return [(kind, {"trial": number, "reason": reason})]
+            return [(event, {"trial": number, "reason": reason})]
 
         self._append(ending)
 
@@ -523,7 +523,7 @@ class Study:
         Args:
             diagram: another diagram of the same variables to test, as :func:`create_study` takes it; None for the
                 study's own.
-            level: probability of refusing at least one statement of a true diagram, for one call.
+            level: probability that one call refuses at least one statement of a true diagram.
 
         Raises:
             ArgumentError: if there is no diagram, or it has other variables.
@@ -534,10 +534,10 @@ class Study:
             raise ArgumentError("the study has no single diagram; give the one to test: check_diagram(diagram)")
         if set(known.nodes) != set(nodes):
             raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
-        # Without Polars, whose threads do not exist in a fork.
+        # Polars is not used, because a forked process lacks its threads.
         rows = [row for row in self._rows() if row[DIFFERS] is None]
         categories = self.interface.codec.labels | {
-            name: kind.categories for name, kind in self.units.categories.items()
+            name: domain.categories for name, domain in self.units.categories.items()
         }
 
         def column(key: str, name: str) -> np.ndarray:
@@ -760,11 +760,11 @@ def create_study(
         diagram: the causal diagram in any form that :meth:`cbo_gym.scm.CausalDiagram.read` takes: a string of DAGitty
             or DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if
             it is not known.
-        candidates: diagrams of which one should be the true one.
+        candidates: possible diagrams, one of which should be the true one.
         agent: a label, ``"CBO"``; or an agent object, which must be passed to :func:`load_study` too. None for Auto.
         prior: an earlier study, whose rounds are copied into this one as an earlier campaign; or its database, or
             ``{"storage": DATABASE, "study": NAME}`` if that has several studies.
-        differs: variables whose mechanisms were others in the earlier study; all others are the same.
+        differs: variables that had different mechanisms in the earlier study; all others are the same.
         others: the other fields of :class:`~cbo_gym.study.description.Description`.
 
     Raises:
@@ -780,7 +780,7 @@ def create_study(
         events = data_events(past, units)
     elif differs:
         raise ArgumentError("differs is about an earlier study, which prior gives")
-    # A server of any encoding takes ASCII.
+    # JSON in ASCII can be stored by servers of any encoding.
     Log(storage, create=True).create(description.name, json.dumps(description.model_dump(mode="json")), events)
     return Study(Log(storage), description.name, custom_agent)
 

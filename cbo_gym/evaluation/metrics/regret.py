@@ -19,9 +19,9 @@ TIE_DECIMALS = 9
 def penalized_rewards(expected: Array, missed: Array | None, random_value: float) -> Array:
     """Return values of actions under constraints: mu(a) if feasible, else the value of a random action.
 
-    So an infeasible action has the regret mu* - mu_random and the score 0, with any reward. Aglietti et al. (2023),
-    sec. 5, report the best value of feasible actions so far and the share of feasible actions; the value of an
-    infeasible one is our choice.
+    The regret of every infeasible action is therefore mu* - mu_random, and its score is 0. Aglietti et al. (2023), sec.
+    5, report the best value of feasible actions so far and the share of feasible actions; the value of infeasible
+    actions is our choice.
 
     Args:
         expected: mu(a) of the rounds, shape ``(t,)``.
@@ -36,9 +36,9 @@ def penalized_rewards(expected: Array, missed: Array | None, random_value: float
 def instant_regret(optimum: Optima, values: Array) -> Array:
     """Return mu* - mu(a_t) of actions that were played or recommended; the pseudo-regret of observed rewards.
 
-    In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*): the
-    regret of a recommendation then is the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022,
-    Definition 2), with one representative point the simple regret of the cell's centre.
+    In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*). The
+    regret of a recommendation is then the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022, Definition
+    2). If the cell's centre is the only representative point, this is its simple regret.
     """
     return optimum - np.asarray(values, dtype=float)
 
@@ -65,11 +65,11 @@ def best_so_far_regret(optimum: Optima, expected: Array) -> Array:
 
 
 def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> Array:
-    """Return (mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 for random play, below 0 for worse.
+    """Return (mu - mu_random) / (mu* - mu_random): 1 at the optimum, 0 at random play.
 
     Args:
         optimum: mu*, a number or an array that broadcasts with ``expected``.
-        random_value: mu_random, a number or an array as ``optimum``.
+        random_value: mu_random, of the same shape.
         expected: mu, any shape.
 
     Raises:

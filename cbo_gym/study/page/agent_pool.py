@@ -125,7 +125,7 @@ def add_data(
         table: content of the file.
         ignore: names of columns to leave out.
         campaign: the earlier campaign of the rounds; None for this one.
-        differs: variables whose mechanisms were others there.
+        differs: variables that had different mechanisms there.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
