@@ -14,7 +14,7 @@ CAUTION = 1.0
 
 
 def standardised_slack(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor:
-    """Return how far posterior means are inside a constraint, in their standard deviations, which are above 0."""
+    """Return how far posterior means are inside a constraint, in posterior standard deviations; these are above 0."""
     return -constraint.excess(mean) / std
 
 
@@ -24,16 +24,16 @@ def log_feasibility(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor
 
 
 def violations(constraints: Sequence[Constraint], mean: Tensor, std: Tensor, caution: float = CAUTION) -> Tensor:
-    """Return the total violation of constraints at the cautious end of posteriors, in units of the thresholds' nodes.
+    """Return the sum of the violations of constraints, each in its node's units, at cautious ends of the posteriors.
 
     Args:
         constraints: k constraints.
         mean: posterior means, ``n x k``.
         std: posterior standard deviations, ``n x k``.
-        caution: standard deviations by which the mean must be inside.
+        caution: number of standard deviations by which a mean must be inside.
 
     Returns:
-        shape ``(n,)``, 0 where all are met.
+        shape ``(n,)``, 0 where all constraints are met.
     """
     missed = [
         (constraint.excess(means) + caution * stds).clamp_min(0.0)

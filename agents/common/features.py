@@ -5,8 +5,8 @@ sets, a 0/1 membership of each coordinate. The values of coordinates that are no
 inputs, so their gradient is zero. The gradient of the membership is zero too: a gradient ascent keeps the membership
 that it started with. Coordinates with levels are rounded before they enter the GP, so their gradient is zero as well
 (Garrido-Merchan & Hernandez-Lobato 2020): random points and perturbations move them, an ascent does not. Points outside
-the limits of actions count as the points inside that :meth:`ActionFeatures.repair` makes of them, so that searches need
-no other bounds than those of the unit box.
+the limits of actions are replaced by points inside, see :meth:`ActionFeatures.repair`, so that a search only needs to
+stay in the unit box.
 """
 
 from __future__ import annotations
@@ -40,31 +40,33 @@ class Levels:
     """
 
     def __init__(self, levels: Sequence[int | None], categories: Collection[int] = ()) -> None:
-        self._has = torch.tensor([count is not None for count in levels])
+        self._has_levels = torch.tensor([count is not None for count in levels])
         self._steps = torch.tensor([(count or 2) - 1 for count in levels], dtype=torch.float64)
         self._unordered = torch.tensor([index in categories for index in range(len(levels))])
 
     @classmethod
     def of(cls, domains: Domains) -> Levels | None:
-        """Return the levels of domains; None if none has levels."""
+        """Return the levels of domains; None if all are continuous."""
         return cls(domains.levels, domains.category_counts) if any(domains.levels) else None
 
     def round(self, values: Tensor) -> Tensor:
-        """Return the nearest values at the levels, ``... x q``."""
-        has, steps = self._has.to(values.device), self._steps.to(values.device)
-        return torch.where(has, (values * steps).round() / steps, values)
+        """Round values ``... x q`` to the nearest levels."""
+        has_levels, steps = self._has_levels.to(values.device), self._steps.to(values.device)
+        return torch.where(has_levels, (values * steps).round() / steps, values)
 
     def from_uniform(self, values: Tensor) -> Tensor:
         """Return values with equally likely levels, from uniform numbers in [0, 1]."""
-        return torch.where(self._has, (values * (self._steps + 1)).floor().minimum(self._steps) / self._steps, values)
+        return torch.where(
+            self._has_levels, (values * (self._steps + 1)).floor().minimum(self._steps) / self._steps, values
+        )
 
     def perturb(self, values: Tensor, noisy: Tensor, generator: torch.Generator) -> Tensor:
-        """Return ``noisy``; coordinates with levels keep ``values``, but a few move by a step or a category."""
-        moves = torch.rand(values.shape, generator=generator) < MEAN_MOVED / int(self._has.sum())
+        """Return ``noisy``, but ``values`` in coordinates with levels, where a few move a step or change category."""
+        moves = torch.rand(values.shape, generator=generator) < MEAN_MOVED / int(self._has_levels.sum())
         fresh = torch.rand(values.shape, dtype=values.dtype, generator=generator)
         stepped = self.round(values) + torch.where(fresh < 0.5, -1.0, 1.0) / self._steps
-        other = torch.where(self._unordered, self.from_uniform(fresh), stepped)
-        return torch.where(self._has, torch.where(moves, other, values), noisy)
+        moved = torch.where(self._unordered, self.from_uniform(fresh), stepped)
+        return torch.where(self._has_levels, torch.where(moves, moved, values), noisy)
 
 
 class ActionFeatures(ABC):
@@ -93,7 +95,7 @@ class ActionFeatures(ABC):
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """Return about ``count`` random search points, quasi-random in their values; shape ``n x search_dim``.
 
-        Under limits every second point is drawn inside; the others are repaired, and so mostly at the limits.
+        Under limits every second point is drawn inside; the others are repaired, and most move to the limits.
         """
         points = self._draw(count, generator)
         return points if self.limits is None else self._limit(points, self.limits, generator)
@@ -119,7 +121,7 @@ class ActionFeatures(ABC):
         return True
 
     def repair(self, points: Tensor) -> Tensor:
-        """Return search points at the levels and within the limits, differentiable; points inside as they are."""
+        """Move search points to the levels and into the limits, if they are not there; differentiable."""
         if self.levels is None and self.limits is None:
             return points
         members = self._members(points)
@@ -131,8 +133,8 @@ class ActionFeatures(ABC):
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Return random points around ``points``, of the same shape, that choose the same coordinates.
 
-        Points at even indices are close to the originals in all values. In the others about two values are redrawn as
-        well, so that a search can leave a local optimum.
+        Points at even indices stay close to the originals. In the others about two values are drawn anew, so that a
+        search can leave a local optimum.
         """
         values = points.shape[-1] - self.membership(points).shape[-1]
         noisy = points[:, :values] + PERTURBATION * torch.randn(
@@ -165,7 +167,7 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def exact_inputs(self, points: Tensor) -> Tensor:
-        """Return the GP inputs of points without repair: actions may have been played off levels or outside limits."""
+        """Return the GP inputs of points without repair, of actions that were played outside limits or off levels."""
 
     def of_actions(self, actions: Sequence[Action]) -> Tensor:
         """Return the GP inputs of actions, ``n x input_dim``."""
@@ -218,7 +220,7 @@ class SparseFeatures(ActionFeatures):
     Args:
         codec: the codec of the actions.
         null: the null action.
-        most: largest number of coordinates that differ; None if the limits of the codec bound it.
+        max_changes: largest number of coordinates that differ; None if the codec's limits bound it.
     """
 
     def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, max_changes: int | None) -> None:
@@ -226,16 +228,16 @@ class SparseFeatures(ActionFeatures):
         self.input_dim = len(null)
         self.search_dim = 2 * self.input_dim
         self._null = torch.as_tensor(np.asarray(null, dtype=np.float64))
-        self._most = max_changes
+        self._max_changes = max_changes
 
     def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         values = self._draw_values(count, self.input_dim, generator)
-        if self._most is None:
+        if self._max_changes is None:
             assert self.limits is not None
             rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
             members = torch.as_tensor(np.array([self.limits.draw_members(rng) for _ in values]))
         else:
-            members = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1) < self._most
+            members = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1) < self._max_changes
         return torch.cat([values, members.double()], -1)
 
     def encode(self, action: Action) -> Tensor:
@@ -245,7 +247,7 @@ class SparseFeatures(ActionFeatures):
     def encode_inside(self, action: Action) -> Tensor:
         point = self.encode(action).clamp(0.0, 1.0)
         members = self.membership(point).numpy()
-        is_within_limit = int(members.sum()) <= (self._most or self.input_dim)
+        is_within_limit = int(members.sum()) <= (self._max_changes or self.input_dim)
         if is_within_limit if self.limits is None else self.limits.permits(members):
             return self.repair(point)
         values = self.exact_inputs(point).numpy()
@@ -286,7 +288,7 @@ class ChoiceFeatures(ActionFeatures):
     def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         searched = self._searched
         if (limits := self.limits) is not None:
-            # Steered limits may exclude all sets that are searched otherwise.
+            # The limits of the next action may exclude all the searched sets.
             groups = ([row for row in group if self._is_allowed(row, limits)] for group in (searched, self._sets))
             searched = torch.stack(next(filter(None, groups)))
         points_per_set = -(-count // len(searched))

@@ -14,22 +14,22 @@ from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 from cbo_gym.agents.gp.kernels import Constant, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.intervention_sets.causal_prior import RewardGP
 
-MIN_SHARE = 0.1  # least share of the rewards' variance that is expected not to be noise
-# Modes of logarithms, and their standard deviations; lengths are in units of the domains.
-ERROR = (-2.0, 1.5)  # variance of the error of the causal prior where there were observations, in rewards' units
-BEYOND = (0.3, 0.4)  # additional variance where there were none, in units of the variance that is not noise
+MIN_SHARE = 0.1  # smallest expected share of the rewards' variance that is not noise
+# Lognormal priors: mode and standard deviation of the logarithm. Lengths are in units of the domains.
+ERROR = (-2.0, 1.5)  # variance of the error of the causal prior among the observations, in the units of the GP's data
+BEYOND = (0.3, 0.4)  # additional variance far from the observations, in units of the variance that is not noise
 LENGTH = (-1.3, 0.7)  # lengthscale of a variable's values
-SETTING = (-0.3, 0.7)  # lengthscale of setting it or not
-REACH = 0.1  # standard deviation, as a share of a domain, within which an observation informs about its neighbours
+SETTING = (-0.3, 0.7)  # lengthscale of whether a variable is set
+REACH = 0.1  # standard deviation of the Gaussian weight by which novelty falls near an observation, in domains
 
 Lognormal = tuple[float, float]
 
 
 class SetsGP(RewardGP):
-    """GP of the reward under do(x) for all sets together, about a causal prior with mean m and standard deviation s.
+    """GP of the reward under do(x) for all sets; its prior is a causal model's, with mean m and standard deviation s.
 
     The inputs of an action are the values of all variables in [0, 1]; for each variable whether it is set; s; and the
-    novelty n, from 0 amid the observations to 1 far from all of them. The prior covariance of two actions is
+    novelty n, from 0 among the observations to 1 far from all of them. The prior covariance of two actions is
     ``RBF (v + s s' + w n n')``: errors of the causal prior are similar for similar values and for sets with most
     variables in common, and they may be large where it extrapolates. Noise and scales are learned from the rewards of
     all sets.
@@ -43,7 +43,7 @@ class SetsGP(RewardGP):
 
     References:
         Aglietti, Damoulas, Alvarez & Gonzalez (2020), Multi-task causal learning with Gaussian processes: one model of
-        all target sets, there by a kernel that follows the graph.
+        all target sets, whose kernel follows the graph.
     """
 
     deviation = -2
@@ -115,14 +115,14 @@ def sets_kernel(dim: int, share: float = 1.0) -> Kernel:
 
 
 def of_modes(priors: Sequence[Lognormal]) -> Hyperparameters:
-    """Return logarithms of lognormal variables, by the modes of the logarithms and their standard deviations."""
+    """Return hyperparameters with lognormal priors, given the mode and standard deviation of each logarithm."""
     return Hyperparameters.lognormal([mode + scale**2 for mode, scale in priors], [scale for _, scale in priors])
 
 
 def novelty(points: Tensor, observed: Tensor) -> Tensor:
-    """Return the novelty of points, from 0 to 1, in the variable where it is greatest: ``n x d`` to ``(n,)``.
+    """Return the novelty of points ``n x d``, the maximum over their variables, from 0 to 1, shape ``(n,)``.
 
-    ``observed`` are the observed values of the same variables, ``m x d``; without any the novelty is 1.
+    ``observed`` are the observed values of the same variables, ``m x d``; without observations the novelty is 1.
     """
     if not len(observed):
         return torch.ones_like(points[:, 0])

@@ -1,4 +1,4 @@
-"""Stock: what has been made in partial mode, as the environment keeps it."""
+"""Stock of partial mode, by the environment's rules: the nodes that have been made."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cbo_gym.task import SAME_INPUT, PartialTask
 
 
 class Stock:
-    """The nodes made so far, each with the parameters that entered it and its ancestors.
+    """The nodes that have been made, with their values and the parameters on which these depend.
 
     Args:
         task: the task, whose parts must be made.
 
     Attributes:
         nodes: all nodes, in topological order.
-        entering: for each node, whether each parameter enters it or an ancestor, ``(n, q)``.
+        entering: which parameters (columns) enter each node or its ancestors, ``(n, q)``.
     """
 
     def __init__(self, task: PartialTask) -> None:
@@ -40,7 +40,7 @@ class Stock:
         self._made, self._values = np.vstack([self._made, is_made]), np.vstack([self._values, values])
 
     def values_at(self, point: np.ndarray) -> np.ndarray:
-        """Return the last value of each node that was made with parameters ``(q,)``, NaN for others, ``(n,)``."""
+        """Return the last value of each node with parameters ``(q,)``, NaN if it was not made with them, ``(n,)``."""
         equal = np.abs(self._points - point) <= SAME_INPUT
         values = np.full(len(self.nodes), np.nan)
         for index, entering in enumerate(self.entering):
@@ -55,7 +55,7 @@ class Stock:
         return np.unique(points, axis=0)
 
     def combinations(self, indices: Sequence[int], limit: int, rng: np.random.Generator) -> np.ndarray:
-        """Return parameters with which some nodes have all been made, at most ``limit``, NaN for free ones."""
+        """Return at most ``limit`` points with which all these nodes were made, NaN for parameters that enter none."""
         joined = np.full((1, self._points.shape[1]), np.nan)
         for index in indices:
             old, new = joined[:, None], self.parameters_of(index)[None]

@@ -14,10 +14,10 @@ class Priceable(NamedTuple):
     """The items of a mode's actions that may have a price.
 
     Attributes:
-        items: name of a price -> the items that it stands for.
-        sets: sets of items that actions may change, among them a free set if there is any.
-        origin: item -> native reference value of its change; None if users give it.
-        units: whether changes have a size, so that they can have a price per unit.
+        items: name that users give a price -> the items with this price.
+        sets: sets of items that actions may change, with the empty set if actions may change nothing.
+        origin: item -> native value from which its change is counted; None if users give it.
+        units: whether items change by an amount, so that they can have a price per unit.
     """
 
     items: Mapping[str, tuple[str, ...]]
@@ -31,14 +31,14 @@ def fit_costs(costs: Costs, where: str, priceable: Priceable, nodes: Sequence[st
 
     Args:
         costs: a user's costs.
-        where: problem and mode, for errors.
+        where: problem and mode, as error messages name them.
         priceable: the items of the mode.
         nodes: all observed nodes.
         visible: nodes that agents see.
 
     Raises:
         ArgumentError: if a name is unknown, an item is priced twice, an intervention would cost nothing, or the mode
-            takes no prices per unit or no reference.
+            does not take the given prices per unit or references.
     """
     for argument in ("variables", "per_unit", "reference", "observed"):
         _require_known(

@@ -17,15 +17,15 @@ from cbo_gym.task import Action, Observation
 # For the value of the optimum: contexts per replicate, and noise draws per context and replicate.
 CONTEXTS_PER_REPLICATE = 2**6
 DRAWS_PER_CONTEXT = 2**6
-# Antithetic pairs of noise draws of a search. Their mean is exact if zero-mean noise enters linearly.
+# Antithetic pairs of noise draws in a search. The mean over a pair is exact if zero-mean noise enters linearly.
 SEARCH_PAIRS = 8
-# Size of differential evolution: members of the population per coordinate plus one, and largest number of generations.
+# Differential evolution: size of the population, divided by the number of coordinates plus 1; maximum of generations.
 POPULATION_PER_COORDINATE = 16
 MAX_GENERATIONS = 300
 
 
 class ContextualOracle(Oracle):
-    """E[Y | x, c] by quasi-Monte Carlo over the noise given the context; its maximum by theory or by search.
+    """Oracle that estimates E[Y | x, c] by quasi-Monte Carlo, and finds its maximum by theory or by search.
 
     Inherited methods such as :meth:`expected_rewards` average over contexts.
 
@@ -88,10 +88,10 @@ class ContextualOracle(Oracle):
         if contexts.value is not None and self._has_known_response:
             return Optimum(contexts.value, contexts.policy_description, 0.0, *random)
         rows = self.dynamics.natural_contexts(self._noise(CONTEXTS_PER_REPLICATE))
-        # Other noise than that of the search.
-        fresh = ContextualOracle(self.dynamics, seed=self._seed + 1)
-        replicates = fresh._replicates_given(self.best_response(rows), rows, DRAWS_PER_CONTEXT)
-        # Keep, for the contexts of each replicate, the noise of the same replicate, so that replicates are independent.
+        # Use other noise than the search.
+        estimator = ContextualOracle(self.dynamics, seed=self._seed + 1)
+        replicates = estimator._replicates_given(self.best_response(rows), rows, DRAWS_PER_CONTEXT)
+        # Pair the contexts of each replicate with its own noise alone, so that replicates are independent.
         values = np.einsum("rcr->rc", replicates.reshape(REPLICATES, CONTEXTS_PER_REPLICATE, REPLICATES)).mean(axis=1)
         error = values.std(ddof=1) / np.sqrt(REPLICATES)
         sets = [", ".join(sorted(chosen)) for chosen in self.dynamics.variable_sets() if chosen]
@@ -127,7 +127,7 @@ class ContextualOracle(Oracle):
 
     @property
     def _has_known_response(self) -> bool:
-        """Whether theory gives the best response and its scope is one of the environment's."""
+        """Whether theory gives the best response, and the environment has its scope."""
         respond = self.dynamics.contexts.best_response
         if respond is None:
             return False
@@ -149,7 +149,7 @@ class ContextualOracle(Oracle):
         noise = self._noise_given(contexts, np.concatenate([uniforms, 1.0 - uniforms], axis=1))
         actions, values = [], []
         for scope, chosen in enumerate(self.dynamics.variable_sets()):
-            # The noise of variables that are set has no effect, and often no other noise is left.
+            # Variables that are set do not depend on their noise, so one draw of it suffices.
             needed = [
                 column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
             ]

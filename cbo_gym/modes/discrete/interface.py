@@ -66,7 +66,7 @@ class DiscreteInterface(SettingInterface):
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
         masks = {name: mask[chosen] for name, mask in self._masks.items()}
-        # Omit variables that no chosen arm sets, except the first, whose mask gives a batch without settings its shape.
+        # Omit variables that no chosen arm sets, but keep the first variable: its mask has the shape of the batch.
         first = self._settable[0]
         kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
         return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})

@@ -34,16 +34,16 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Action, Observation
 
 Array = np.ndarray
-# Distance of the reference point from the front's least values, as a share of the front's range.
-BELOW = 0.1
-# Actions of the front that are recorded.
+# The reference point lies below the front's smallest values by this share of the front's range.
+REFERENCE_MARGIN = 0.1
+# Number of actions of the front that are recorded.
 RECORDED = 50
-# Points of the front that a search keeps, with two objectives and with more, whose fronts are surfaces.
+# Points that a search keeps of a front of two objectives, a curve, and of more objectives, a surface.
 CURVE_POINTS, SURFACE_POINTS = 800, 4000
 # Children of a generation of the search, and the relative gain at which it stops.
 CHILDREN, GAIN = 512, 3e-5
-# Quasi-Monte Carlo points per replicate of the search and of random actions.
-FEW = 2**4
+# Quasi-Monte Carlo points per replicate in the search and for random actions, and the number of random actions.
+SEARCH_POINTS = 2**4
 RANDOM_ACTIONS = 2**11
 # Digits of the reference point and of the recorded front.
 DIGITS = 6
@@ -53,10 +53,10 @@ class Front(NamedTuple):
     """A Pareto front.
 
     Attributes:
-        actions: some actions along the front.
+        actions: a selection of actions along the front.
         vectors: their expected rewards, ``(k, m)``.
         reference: reference point of hypervolumes, ``(m,)``.
-        value: hypervolume of all points of the search, of which ``actions`` are a selection.
+        value: hypervolume of all points of the search.
         error: standard error of the hypervolume.
     """
 
@@ -72,8 +72,8 @@ class SeveralObjectivesOracle(Oracle):
 
     An action is scored alone, a list of actions as a set, and t rounds of a run as the set of the actions played. The
     optimum is the hypervolume of the Pareto front of expected rewards. Its standard error covers quasi-Monte Carlo
-    error and the gaps between finitely many points. The gaps are extrapolated from half of the points: doubling the
-    points halves the missing hypervolume of a curve, and divides that of a surface by the square root of two.
+    error and the hypervolume that finitely many points miss. The latter is extrapolated from the hypervolume of half of
+    the points: doubling the points divides the missing part of a curve by 2, and of a surface by the square root of 2.
     """
 
     @cached_property
@@ -92,7 +92,7 @@ class SeveralObjectivesOracle(Oracle):
 
     @cached_property
     def front(self) -> Front:
-        """The recorded Pareto front, or the result of a search; always that of the problem with its graph known."""
+        """The Pareto front of the problem with a known graph, recorded or else found by a search."""
         if self.dynamics.truth is not self.dynamics:
             return type(self)(self.dynamics.truth, self._seed, self._recorded).front
         recorded = self._recorded
@@ -151,7 +151,7 @@ class SeveralObjectivesOracle(Oracle):
         return Estimate(*(array.reshape(shape) for array in self._hypervolumes(*map(list, rows))))
 
     def _hypervolumes(self, vectors: list[Array], errors: list[Array]) -> Estimate:
-        """Return hypervolumes of sets of vectors; the error is the gain if all vectors grew by their errors."""
+        """Return hypervolumes of sets of vectors; an error is the gain if all vectors grow by their errors."""
         value = np.array([hypervolume(group, self.reference) for group in vectors])
         larger = [hypervolume(group + error, self.reference) for group, error in zip(vectors, errors, strict=True)]
         return Estimate(value, np.array(larger).reshape(value.shape) - value)
@@ -162,15 +162,17 @@ class SeveralObjectivesOracle(Oracle):
 
     def score(self, actions: list[Action], recommended: list[Any], observations: list[Observation]) -> Scores:
         vectors = self.expected_vectors([*actions, *(action for group in recommended for action in group)])
-        (played_vectors, others), (played_errors, other_errors) = (np.split(array, [len(actions)]) for array in vectors)
+        (played_vectors, recommended_vectors), (played_errors, recommended_errors) = (
+            np.split(array, [len(actions)]) for array in vectors
+        )
         ends = np.cumsum([len(group) for group in recommended])[:-1]
-        groups = np.split(others, ends)
+        groups = np.split(recommended_vectors, ends)
         rounds = range(1, len(actions) + 1)
         best = np.full(len(actions), self.optimum.value)
         front = self.front.vectors
         return Scores(
             self._hypervolumes([played_vectors[:t] for t in rounds], [played_errors[:t] for t in rounds]),
-            self._hypervolumes(groups, np.split(other_errors, ends)),
+            self._hypervolumes(groups, np.split(recommended_errors, ends)),
             best,
             best,
             extra_columns={"expected_rewards": played_vectors.tolist()},
@@ -198,7 +200,7 @@ class SeveralObjectivesOracle(Oracle):
         return Optimum(front.value, front.actions, front.error, *self._random(front), fields=_record_fields(front))
 
     def _search_front(self) -> Front:
-        """Search all target sets at once by evolution on common noise, and estimate its last points on other noise."""
+        """Search all target sets at once by evolution on common noise; estimate the last points with new noise."""
         m = len(self._signs)
         regions, codec = list(self.dynamics.regions()), self.dynamics.codec
         sets = codec.sets if isinstance(codec, ChoiceCodec) else [frozenset(codec.domains.names)]
@@ -206,7 +208,7 @@ class SeveralObjectivesOracle(Oracle):
 
         def means(region: Region, points: Array) -> Array:
             batch = self.dynamics.decode_batch(region.to_actions(points))
-            return self.replicates(batch, FEW, len(points)).mean(axis=1)
+            return self.replicates(batch, SEARCH_POINTS, len(points)).mean(axis=1)
 
         result = search_pareto_set(
             [partial(means, region) for region in regions],
@@ -228,7 +230,7 @@ class SeveralObjectivesOracle(Oracle):
         kept = np.flatnonzero(non_dominated(vectors))
         vectors = vectors[kept]
         least, width = vectors.min(axis=0), np.ptp(vectors, axis=0)
-        reference = _round(least - BELOW * np.where(width > 0.0, width, np.maximum(np.abs(least), 1.0)))
+        reference = _round(least - REFERENCE_MARGIN * np.where(width > 0.0, width, np.maximum(np.abs(least), 1.0)))
         value = hypervolume(vectors, reference)
         spread = [hypervolume(replicates[kept, replicate], reference) for replicate in range(REPLICATES)]
         half = hypervolume(vectors[spread_out(vectors, len(vectors) // 2 + m)], reference)
@@ -256,9 +258,9 @@ class SeveralObjectivesOracle(Oracle):
 
     def _random(self, front: Front) -> tuple[float, float]:
         batch = self.dynamics.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
-        vectors = self.replicates(batch, FEW, RANDOM_ACTIONS).mean(axis=1)
-        alone = np.maximum(vectors - front.reference, 0.0).prod(axis=-1)
-        return float(alone.mean()), float(alone.std(ddof=1) / np.sqrt(len(alone)))
+        vectors = self.replicates(batch, SEARCH_POINTS, RANDOM_ACTIONS).mean(axis=1)
+        hypervolumes = np.maximum(vectors - front.reference, 0.0).prod(axis=-1)
+        return float(hypervolumes.mean()), float(hypervolumes.std(ddof=1) / np.sqrt(len(hypervolumes)))
 
 
 def _round(numbers: Array) -> Array:

@@ -36,8 +36,8 @@ def read_equations(
         indices = tuple(index for index, action in enumerate(actions) if action in words)
         arguments = (*parents, *(actions[index] for index in indices), OWN_NOISE)
         mechanism = own_noise if expression == OWN_NOISE else Formula(arguments, expression)
-        own = noise.get(name, 0.0) if isinstance(noise, Mapping) else noise
-        distribution = own if isinstance(own, Distribution) else gaussian_noise(own)
+        std = noise.get(name, 0.0) if isinstance(noise, Mapping) else noise
+        distribution = std if isinstance(std, Distribution) else gaussian_noise(std)
         variables.append(
             Variable(
                 name,
@@ -57,10 +57,10 @@ def hard_problem(
     manipulable: Mapping[str, Interval],
     description: str,
     citation: str,
-    **more: Any,
+    **fields: Any,
 ) -> Problem:
     """Return a problem whose targets are the minimal intervention sets, unless they are given."""
     scm = system if isinstance(system, System) else StructuralCausalModel(system, reward="Y")
-    if "targets" not in more:
-        more["targets"] = minimal_targets(scm.diagram, scm.reward, manipulable)
-    return Problem(name, scm, description, citation, manipulable=manipulable, **more)
+    if "targets" not in fields:
+        fields["targets"] = minimal_targets(scm.diagram, scm.reward, manipulable)
+    return Problem(name, scm, description, citation, manipulable=manipulable, **fields)
