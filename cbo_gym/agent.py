@@ -347,7 +347,8 @@ class Agent(ABC):
         if self.task.objectives:
             best = np.flatnonzero(non_dominated(self.estimated_rewards()))
             return [self.history[index].action for index in best]
-        if not _has_estimates(self):
+        names = ("estimated_rewards", "estimated_violations")
+        if all(getattr(getattr(self, name), "__func__", None) is getattr(Agent, name) for name in names):
             return self.__best_round().action
         violations = self.estimated_violations()
         rewards = np.where(violations <= violations.min(), self.estimated_rewards(), -np.inf)
@@ -419,9 +420,3 @@ class Agent(ABC):
     def load(self, path: Path | str, task: Task, *, trusted: bool = False) -> None:
         """Restore from a file of :meth:`save`; raises as :meth:`restore`, or OSError if the file cannot be read."""
         self.restore(Path(path).read_bytes(), task, trusted=trusted)
-
-
-def _has_estimates(agent: Agent) -> bool:
-    """Return whether an agent estimates rewards or violations, rather than taking them as observed."""
-    names = ("estimated_rewards", "estimated_violations")
-    return any(getattr(getattr(agent, name), "__func__", None) is not getattr(Agent, name) for name in names)

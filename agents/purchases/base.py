@@ -189,21 +189,17 @@ class PurchaseAgent(Agent):
             return lambda inputs: function(inputs.squeeze(-2), count)
 
         coarse = acquisition(COARSE_SAMPLES)
+        best_rounds = sorted(self.history, key=lambda past: -past.reward)[:3]
         return maximise(
             acquisition(samples),
             self.network.features,
-            self._incumbents(),
+            [np.asarray(past.action["values"])[: self._width] for past in best_rounds],
             seed=seed,
             screening=coarse,
             scouting=coarse,
             device=self.device,
             **SEARCH,
         )
-
-    def _incumbents(self) -> list[np.ndarray]:
-        """Return the parameters of the rounds with the best rewards, and the last best ones."""
-        order = sorted(self.history, key=lambda past: -past.reward)[:3]
-        return [np.asarray(past.action["values"])[: self._width] for past in order]
 
     def node_value(self, node: str, points: Tensor, value: NodeValue) -> Tensor:
         """Return values of a node at inputs ``... x d``: the composition if it is known, else those of ``value``."""

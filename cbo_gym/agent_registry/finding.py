@@ -43,12 +43,8 @@ def known_agents() -> tuple[str, ...]:
 
 def _other_entry_points() -> tuple[EntryPoint, ...]:
     """Return the entry points of other packages, including any with the name of an agent of this package."""
-    return _read_entry_points(_search_path())
-
-
-def _search_path() -> tuple[tuple[str, int], ...]:
-    """Return the folders of ``sys.path`` and when each last changed, which a new package would change."""
-    return tuple((str(folder), _last_change(folder)) for folder in sys.path)
+    # A new package changes the time of its folder.
+    return _read_entry_points(tuple((str(folder), _last_change(folder)) for folder in sys.path))
 
 
 # Reading the metadata of all packages takes as long as a short run.

@@ -46,7 +46,9 @@ class Group(typer.core.TyperGroup):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         for command in self.commands.values():
-            command.help = _join_lines(command.help or "")
+            # One line for each paragraph, so that the terminal breaks the lines.
+            paragraphs = cleandoc(command.help or "").split("\n\n")
+            command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -72,11 +74,6 @@ def _with_hint(message: str) -> str:
     """Add the closest choices to a message about a value that is not one of an option's choices."""
     match = re.fullmatch(r"(?:Value error, )?('(.*)' is not one of (.*?))\.?", message, re.DOTALL)
     return message if match is None else match[1] + did_you_mean(match[2], re.findall("'(.*?)'", match[3]))
-
-
-def _join_lines(string: str) -> str:
-    """Join each paragraph to one line, so that the terminal breaks lines."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(string).split("\n\n"))
 
 
 def _say(label: str, message: str) -> None:

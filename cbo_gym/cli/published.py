@@ -180,7 +180,11 @@ def replay(
         print_json({"id": outcome.run.id, **_document(outcome)})
     else:
         _print_table([outcome])
-        say(f"1 run: {_describe_outcome(outcome)}")
+        reason = ": ".join(filter(None, [outcome.verdict, outcome.why]))
+        if outcome.verdict == "diverges":
+            advice = "see cbo-gym verify: on other hardware only groups of runs can be compared"
+            reason = f"diverges {outcome.why}, {advice}"
+        say(f"1 run: {reason}")
     if outcome.verdict not in ("identical", "agrees"):
         raise typer.Exit(1)
 
@@ -189,12 +193,6 @@ def _document(replay: Replay) -> dict[str, object]:
     run = replay.run
     description = {"agent": run.agent, "env": run.env, "seed": run.seed, "horizon": run.horizon}
     return {**description, "verdict": replay.verdict, "elsewhere": list(replay.differences), "why": replay.why}
-
-
-def _describe_outcome(replay: Replay) -> str:
-    if replay.verdict != "diverges":
-        return ": ".join(filter(None, [replay.verdict, replay.why]))
-    return f"diverges {replay.why}, see cbo-gym verify: on other hardware only groups of runs can be compared"
 
 
 def _print_replays(replays: Sequence[Replay]) -> None:
