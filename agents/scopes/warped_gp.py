@@ -1,8 +1,8 @@
 """WarpedGP: the GP with learned warpings of inputs and outputs, after HEBO (Cowen-Rivers et al. 2022).
 
-HEBO's package needs NumPy below 1.25, so the robust parts of its model are built here from BoTorch's parts: Kumaraswamy
-warpings of the inputs, fitted under lognormal priors, and the Yeo-Johnson transform of the outputs. The
-linear part of HEBO's kernel and its acquisition functions are left out.
+HEBO's package needs NumPy below 1.25, so two parts of its model are rebuilt here with BoTorch: Kumaraswamy warpings of
+the inputs, fitted under lognormal priors, and the Yeo-Johnson transform of the outputs. The linear part of HEBO's
+kernel and its acquisition functions are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cbo_gym.agents.gp.model import GaussianProcess, Numbers
 
 # Prior std of a Kumaraswamy parameter's logarithm, as in BoTorch's tutorial.
 WARP_SPREAD = 0.75**0.5
-# Within these Yeo-Johnson maps the real line onto itself, so every bound can be mapped back.
+# Range of the Yeo-Johnson parameter in which the transform maps onto the real line, so every bound has an inverse.
 POWERS = (0.0, 2.0)
 
 
@@ -54,10 +54,10 @@ class WarpedKernel(Kernel):
 
 
 class WarpedGP(GaussianProcess):
-    """GP regression of a transformed scalar; bounds are mapped back, posteriors are of the transformed outputs.
+    """GP regression of a transformed scalar. Posteriors are of the transformed outputs, bounds of the original ones.
 
-    With skewed noise the image of a symmetric bound is not the mean plus some standard deviations: at width 0 it is
-    about the median. The Yeo-Johnson parameter and the scale are fitted whenever the hyper-parameters are.
+    With skewed noise the bound of width 0 is about the median, rather than the mean. The Yeo-Johnson parameter and the
+    scale are fitted together with the hyper-parameters.
 
     Args:
         name: name of the modelled node, as for :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
@@ -116,8 +116,8 @@ class WarpedGP(GaussianProcess):
 
 def inverse_yeo_johnson(values: Tensor, power: float) -> Tensor:
     """Return the inverse of the Yeo-Johnson transform with a parameter from 0 to 2, differentiable."""
-    up, down = values.clamp_min(0.0), (-values).clamp_min(0.0)
-    positive = torch.expm1(up) if power < 1e-9 else torch.expm1(torch.log1p(power * up) / power)
-    other = 2.0 - power
-    negative = torch.expm1(down) if other < 1e-9 else torch.expm1(torch.log1p(other * down) / other)
+    above, below = values.clamp_min(0.0), (-values).clamp_min(0.0)
+    positive = torch.expm1(above) if power < 1e-9 else torch.expm1(torch.log1p(power * above) / power)
+    mirrored = 2.0 - power
+    negative = torch.expm1(below) if mirrored < 1e-9 else torch.expm1(torch.log1p(mirrored * below) / mirrored)
     return positive - negative

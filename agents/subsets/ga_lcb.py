@@ -1,6 +1,6 @@
 """GA-LCB (Yan & Tajer 2024): learns a linear system's graph by single interventions, then eliminates subsets.
 
-First, the empty subset and every single node are played in turns, ``rounds`` times each. Node j is a descendant of node
+First, the empty subset and every single node are played in turn, ``rounds`` times each. Node j is a descendant of node
 i if the intervention on i changes its mean by more than half of ``strength``. The Lasso selects the causes of a node
 among its ancestors and the nodes whose interventions have no effect. Then phases play the subsets with wide bounds, and
 eliminate those whose upper bound is below the best one.
@@ -9,6 +9,7 @@ eliminate those whose upper bound is below the best one.
 from __future__ import annotations
 
 import math
+from itertools import compress
 
 import numpy as np
 
@@ -64,8 +65,8 @@ class GALCB(LinearSEMAgent):
             upper, widths = self._bounds()
             wide = widths >= self._bound[-1] * 2.0**-self._phase
             if wide.any():
-                known = widths.max() < self._bound[-1] / math.sqrt(self.task.horizon)
-                return self.active[int(upper.argmax()) if known else self.rng.choice(np.flatnonzero(wide))]
+                is_precise = widths.max() < self._bound[-1] / math.sqrt(self.task.horizon)
+                return self.active[int(upper.argmax()) if is_precise else self.rng.choice(np.flatnonzero(wide))]
             self.active = self.active[upper >= upper.max() - self._bound[-1] * 2.0 ** (1 - self._phase)]
             self._phase += 1
         return self.active[0]
@@ -99,11 +100,11 @@ class GALCB(LinearSEMAgent):
         order = np.argsort(-descendants, kind="stable").tolist()
         switched = self.model.options(actions)
         for rank, node in enumerate(order):
-            above = [other for other in order[:rank] if descendants[other] == count or affects[other, node]]
+            candidates = [other for other in order[:rank] if descendants[other] == count or affects[other, node]]
             if descendants[node] == count:
-                above = []
-            kept = self._causes_among(nodes[:, above], nodes[:, node], switched[:, node] == 0)
-            self.causes[names[node]] = [names[other] for other, keep in zip(above, kept, strict=True) if keep]
+                candidates = []
+            is_cause = self._causes_among(nodes[:, candidates], nodes[:, node], switched[:, node] == 0)
+            self.causes[names[node]] = [names[other] for other in compress(candidates, is_cause)]
         self.fit_to(self.causes)
         self._bound = np.ones(count)
         for node, causes in enumerate(self.model.network.causes):
@@ -133,7 +134,7 @@ class GALCB(LinearSEMAgent):
         widths = np.zeros_like(means)
         for i, causes in enumerate(model.network.causes):
             inverses = model.inverses[i, :, : len(causes), : len(causes)]
-            # One norm for each node and option.
+            # A norm for each subset and option of the node.
             norms = np.sqrt(((means[:, causes] @ inverses) * means[:, causes]).sum(axis=-1))
             bound = np.linalg.norm(self._bound[np.array(causes[1:], int) - 1])
             added = self.scale * (norms + np.sqrt(np.linalg.eigvalsh(inverses)[:, -1:]) * bound)

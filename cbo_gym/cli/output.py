@@ -59,13 +59,13 @@ def print_table(
     droppable: Sequence[str] = (),
     hidden: Sequence[str] = (),
 ) -> list[str]:
-    """Print a table within the width of the terminal, or in a pipe at its full width.
+    """Print a table. In a terminal it fits the width; in a pipe it is as wide as its content.
 
     Args:
-        title: line above the table; with one, an empty line follows the table.
+        title: line above the table, which adds an empty line below it; empty for none.
         header: titles of the columns; all empty for a table without titles.
         rows: rows with a cell per column.
-        droppable: titles of columns that a narrow terminal hides, the first hidden first.
+        droppable: titles of columns that may be hidden in a narrow terminal, in this order.
         hidden: titles of columns that are always hidden.
 
     Returns:
@@ -88,11 +88,11 @@ def print_table(
 def hidden_columns(
     tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], droppable: Sequence[str]
 ) -> list[str]:
-    """Return the columns that do not fit one of several tables, so that all of them can hide these.
+    """Return the columns that at least one of several tables must hide, so that all tables can hide the same.
 
     Args:
         tables: header and rows of each table.
-        droppable: titles of columns that may be hidden, the first hidden first.
+        droppable: titles of columns that may be hidden, in this order.
     """
     dropped = {
         name
@@ -106,10 +106,10 @@ def _width() -> int | None:
     return console.width if sys.stdout.isatty() else None
 
 
-def print_hidden(titles: Sequence[str], elsewhere: str) -> None:
-    """Say which columns are hidden, and where they can be found."""
+def print_hidden(titles: Sequence[str], hint: str) -> None:
+    """Print which columns are hidden, and a hint where they can be found."""
     if titles:
-        say(f"Hidden to fit the width: {', '.join(dict.fromkeys(titles))}; {elsewhere}.", "dim")
+        say(f"Hidden to fit the width: {', '.join(dict.fromkeys(titles))}; {hint}.", "dim")
 
 
 def print_json(document: object) -> None:

@@ -22,7 +22,7 @@ from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.task import Action, Observation, Round, Task
 
-# Key of the initial data's random stream, which is apart from the rounds' noise.
+# Key of the random stream of the initial data, which is independent of the rounds' noise.
 INITIAL_DATA_STREAM = 1
 
 
@@ -36,12 +36,12 @@ def make_task(
     """Return the task of an environment: everything that an agent may know of it, with the initial data of ``seed``.
 
     Args:
-        env: an environment of this package, from ``gym.make`` or not, or an id, also with parameters:
+        env: an environment of this package, which need not be from ``gym.make``; or an id, optionally with parameters,
             ``"CBO/BinaryTree-v0(depth=3)"``.
         seed: seed of the initial data, from 0 to 2**128 - 1; the same for all agents with the same seed.
         horizon: number of rounds; None for the environment's own ``max_episode_steps``.
-        initial_data: sizes of the initial data, such as ``{"observational": 10, "random": 2}``; None for the
-            registry's, or none for an unregistered environment.
+        initial_data: sizes of the initial data, such as ``{"observational": 10, "random": 2}``; None for those in the
+            registry. An unregistered environment has no initial data by default.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment of this package.

@@ -27,7 +27,7 @@ class Spending(NamedTuple):
 
     @property
     def remaining(self) -> float | None:
-        """What is left of the budget after the pending trials, below 0 if it is exceeded; None without a budget."""
+        """The budget minus the costs of ended and pending trials, below 0 if exceeded; None without a budget."""
         return None if self.budget is None else self.budget - self.spent - self.committed
 
 
@@ -50,16 +50,16 @@ def spending(units: Units, trials: Iterable[Entry]) -> Spending | None:
 
 
 def budget_remarks(units: Units, trials: Iterable[Entry], actions: Iterable[Action]) -> list[str]:
-    """Return a remark for each new trial that the budget does not cover after those before it; "" for the others."""
+    """Return a remark for each new action; empty if the budget covers it and the actions before it."""
     entries = list(trials)
-    known = spending(units, entries)
-    if known is None or (remaining := known.remaining) is None:
+    costs = spending(units, entries)
+    if costs is None or (remaining := costs.remaining) is None:
         return [""] * len(list(actions))
     remarks = []
     for action in actions:
         cost = units.cost(action, batches(units, action, entries)) or 0.0
         remarks.append(
-            f"; beyond the budget: {max(remaining, 0.0):.4g} of {known.budget:.4g} is left, and the trial costs "
+            f"; beyond the budget: {max(remaining, 0.0):.4g} of {costs.budget:.4g} is left, and the trial costs "
             f"{cost:.4g}"
             if cost > remaining
             else ""

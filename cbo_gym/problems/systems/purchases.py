@@ -1,12 +1,11 @@
 """Networks whose nodes are bought one at a time (Buathong et al. 2024; Kusakawa et al. 2022), for partial mode.
 
 Equations, domains, lengthscales and prices are those of the authors' published program (frazier-lab/partial_kgfn). Its
-draws from Gaussian processes depend on a random state that cannot be written down, so those here are other draws with
-the same kernels, by random Fourier features with fixed seeds. Prices may be changed by the keyword ``costs``.
+draws from Gaussian processes cannot be reproduced, because their random state is unknown. This module makes its own
+draws with the same kernels, by random Fourier features with fixed seeds. The keyword ``costs`` changes the prices.
 
-The first node of the program's pharmaceutical network, the cheap one, is the disintegration time. Its objective
-exchanges the two nodes, so that it prefers tablets that disintegrate slowly; here it prefers strong tablets that
-disintegrate quickly.
+The objective of the program's pharmaceutical network confuses its two nodes, disintegration time and strength, so that
+it prefers tablets that disintegrate slowly. Here it prefers strong tablets that disintegrate quickly.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class FourierDraw:
 
 
 def ackley_sine(noise_std: float = 0.0) -> Problem:
-    """Ackley's function of six parameters, then a sine of it that is nine times as dear.
+    """Ackley's function of six parameters, then a sine of it that costs nine times as much.
 
     Args:
         noise_std: standard deviation of the noise on each node (1 in the published program).
@@ -95,7 +94,7 @@ def ackley_sine(noise_std: float = 0.0) -> Problem:
     equations = {"f0": f"{HEIGHT} + u", "f1": "-f0 * sin(5.0 / (6.0 * pi) * f0) + u"}
     return _problem(
         "AckleySine",
-        "Minus Ackley's function, which is cheap, then a dear sine of it.",
+        "Minus Ackley's function, which is cheap, then an expensive sine of it.",
         read_equations(equations, gaussian_noise(noise_std), actions=COORDINATES),
         dict.fromkeys(COORDINATES, (-2.0, 2.0)),
         {"f0": 1.0, "f1": 9.0},
@@ -106,7 +105,7 @@ def ackley_sine(noise_std: float = 0.0) -> Problem:
 
 
 def ackley_matyas(noise_std: float = 0.0) -> Problem:
-    """Ackley's function of six parameters, then Matyas' function of it and a seventh, nine times as dear.
+    """Ackley's function of six parameters, then Matyas' function of it and a seventh, which costs nine times as much.
 
     Args:
         noise_std: standard deviation of the noise on each node.
@@ -117,7 +116,7 @@ def ackley_matyas(noise_std: float = 0.0) -> Problem:
     equations = {"f0": f"-({HEIGHT}) + u", "f1": "0.48 * f0 * z - 0.26 * (f0 * f0 + z * z) + u"}
     return _problem(
         "AckleyMatyas",
-        "Ackley's function, which is cheap, then minus Matyas' function of it and another parameter, which is dear.",
+        "Ackley's function, which is cheap, then an expensive one, minus Matyas' function of it and a parameter.",
         read_equations(equations, gaussian_noise(noise_std), actions=[*COORDINATES, "z"]),
         {**dict.fromkeys(COORDINATES, (-2.0, 2.0)), "z": (-10.0, 10.0)},
         {"f0": 1.0, "f1": 9.0},
@@ -128,14 +127,14 @@ def ackley_matyas(noise_std: float = 0.0) -> Problem:
 
 
 def gps1() -> Problem:
-    """Two draws from Gaussian processes in a row; the second is nine times as dear."""
+    """Two draws from Gaussian processes in a row; the second costs nine times as much."""
     variables = [
         Variable("f0", FourierDraw(1, 0.5), actions=(0,)),
         Variable("f1", FourierDraw(2, 0.25), parents=("f0",)),
     ]
     return _problem(
         "GPs1",
-        "A smooth cheap function of one parameter, then a dear function of its value.",
+        "A smooth cheap function of one parameter, then an expensive function of its value.",
         variables,
         {"x0": (-1.0, 1.0)},
         {"f0": 1.0, "f1": 9.0},
@@ -144,12 +143,12 @@ def gps1() -> Problem:
 
 
 def gps2() -> Problem:
-    """Three cheap draws from Gaussian processes, and a draw of their three values that is 47 times as dear."""
+    """Three cheap draws from Gaussian processes, and a draw of their three values that costs 47 times as much."""
     roots = [Variable(f"f{index}", FourierDraw(11 + index), actions=(index,)) for index in range(3)]
     last = Variable("f3", FourierDraw(14, dim=3), parents=("f0", "f1", "f2"))
     return _problem(
         "GPs2",
-        "Three cheap functions of one parameter each, then a dear function of their values.",
+        "Three cheap functions of one parameter each, then an expensive function of their values.",
         [*roots, last],
         {f"x{index}": (-1.0, 1.0) for index in range(3)},
         {"f0": 1.0, "f1": 1.0, "f2": 1.0, "f3": 47.0},
@@ -167,7 +166,7 @@ def manufacturing() -> Problem:
     ]
     return _problem(
         "Manufacturing",
-        "One part is made in two steps, another in one step, and the dear last step assembles them.",
+        "One part is made in two steps, another in one step, and the expensive last step assembles them.",
         variables,
         {f"x{index}": (-1.0, 1.0) for index in range(4)},
         {"f0": 5.0, "f1": 10.0, "f2": 10.0, "f3": 45.0},
@@ -194,7 +193,7 @@ def cascade_matyas(noise_std: float = 0.0) -> Problem:
     middle = (0.96 - math.sqrt(0.96 * 0.96 + 4.0 * 0.052 * 4.8)) / 0.104
     return _problem(
         "CascadeMatyas",
-        "A process of two cheap stages and a dear last one, each of which works on the product of the one before.",
+        "Two cheap stages of a process and an expensive last one; each works on the product of the one before.",
         read_equations(equations, gaussian_noise(noise_std), actions=names),
         dict.fromkeys(names, (-10.0, 10.0)),
         {"f0": 1.0, "f1": 1.0, "f2": 10.0},
@@ -212,7 +211,7 @@ def pharmaceutical() -> Problem:
     reward = "(60.0 - time) / 60.0 * strength / 1.5"
     return _problem(
         "Pharmaceutical",
-        "A tablet whose disintegration time is cheap to measure and whose strength is dear; their utility is known.",
+        "A tablet with a cheap measurement of disintegration time and an expensive one of strength; known utility.",
         read_equations({**nodes, "utility": reward}, 0.0, actions=names),
         dict.fromkeys(names, (-1.0, 1.0)),
         {"strength": 9.0, "time": 1.0},

@@ -14,9 +14,9 @@ from cbo_gym.study.page.service import Case
 from cbo_gym.study.trials import Entry, Status
 from cbo_gym.study.units import format_value
 
-# Rows of the table of trials; the CSV file has all.
+# Largest number of trials in the table; the CSV file has all of them.
 MAX_ROWS = 100
-# Pending trials with a form each.
+# Largest number of pending trials that have a form on the page.
 MAX_CARDS = 30
 
 
@@ -82,8 +82,8 @@ def fields_of(
 def _inputs(value: Any, shortened: bool = True) -> list[str]:
     """Return the strings of a value, or of the ends of an interval.
 
-    An action is shortened: if it is sent back unchanged, the trial was done as suggested. A measured value has all
-    digits, because a correction of one value keeps the others.
+    The digits of an action are shortened: if the string is sent back unchanged, the trial was done as suggested. A
+    measured value has all digits, because a correction of one value keeps the others.
     """
     if value is None:
         return []
@@ -96,7 +96,7 @@ def _inputs(value: Any, shortened: bool = True) -> list[str]:
 
 def _bounds(case: Case, name: str) -> str:
     description = case.description
-    # A list shows the labels.
+    # The form lists the labels.
     if name in case.study.interface.codec.labels:
         return ""
     if description.arms:
@@ -148,9 +148,9 @@ def card_of(case: Case, entry: Entry, problem: FormError | None = None, form: st
 
 
 def outcome_of(case: Case, trial: int, typed: FormInput) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the values in a form, and the keywords to record them: standard errors, and the action if it differs.
+    """Return the values in a form, and keywords of :meth:`Study.tell`: standard errors, and the action if it differs.
 
-    A variable that was set has the value that it was set to.
+    The values include those that were set.
     """
     entry = case.entries().get(trial)
     known = {} if entry is None else case.done(entry)
@@ -160,7 +160,7 @@ def outcome_of(case: Case, trial: int, typed: FormInput) -> tuple[dict[str, Any]
     if case.study.interface.sets_variables and not is_partial:
         values = {**known, **did, **values}
     if entry is not None and entry.done is not None:
-        # The whole action, because the trial was not done as suggested.
+        # An earlier outcome says that the trial was not done as suggested, so record the full action.
         did = {**known, **did}
     return values, {"did": did or None, "std": numbers(typed, STD) or None}
 
@@ -189,7 +189,7 @@ def expected_context(case: Case, expected: Expectation) -> dict[str, Any]:
 
 def study_context(case: Case, problem: FormError | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
-    # Of later events an open page is notified.
+    # An open page is notified of later events than this one.
     event, entries, best = case.study.events, case.study.trials, case.study.best_trials
     pending = [entry for entry in entries if entry.is_running]
     description, interface = case.description, case.study.interface

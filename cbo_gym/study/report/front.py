@@ -16,9 +16,9 @@ from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of random actions; those that no other dominates are the forecast front.
-DRAWN = 256
-# Inches.
+# Number of random actions from which the front is forecast.
+RANDOM_ACTIONS = 256
+# Size of the figure in inches.
 SIZE = (4.3, 3.6)
 # Objective -> expected values of some actions.
 Bands = dict[str, Band]
@@ -69,8 +69,8 @@ def _legend(snapshot: Snapshot) -> str:
         f"better in one{f', of all {count}' if count > 2 else ''}"
         f"{f', or if it breaks the {conditions}' if conditions else ''}. Diamonds are the recommended actions, where "
         "the agent expects them; bars are 95 % intervals of the expectations, without the scatter of single rounds. "
-        f"{'The dashed line joins' if count == 2 else 'Small dots are'} the best of {DRAWN} random actions, where the "
-        "agent expects them."
+        f"{'The dashed line joins' if count == 2 else 'Small dots are'} the best of {RANDOM_ACTIONS} random actions, "
+        "where the agent expects them."
     )
 
 
@@ -94,7 +94,9 @@ def _forecast(snapshot: Snapshot) -> Bands:
         return {}
     codec, rng = snapshot.study.interface.codec, np.random.default_rng(0)
     space = seeded_copy(codec.space, 0)
-    bands = snapshot.forecasts([space.sample() if codec.limits is None else codec.draw(rng) for _ in range(DRAWN)])
+    bands = snapshot.forecasts(
+        [space.sample() if codec.limits is None else codec.draw(rng) for _ in range(RANDOM_ACTIONS)]
+    )
     if not bands:
         return {}
     best = non_dominated(snapshot.units.to_rewards(np.stack([band.mean for band in bands.values()], -1)))
