@@ -133,7 +133,7 @@ class ActionFeatures(ABC):
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Return random points around ``points``, of the same shape, that choose the same coordinates.
 
-        Points at even indices stay close to the originals. In the others about two values are drawn anew, so that a
+        Points at even indices stay close to the originals. In the others about two values are drawn again, so that a
         search can leave a local optimum.
         """
         values = points.shape[-1] - self.membership(points).shape[-1]
