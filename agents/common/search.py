@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,31 +24,44 @@ from cbo_gym.task import Action, Round
 
 # Number of distinct played actions among the starts.
 INCUMBENTS = 3
-# Number of random points that are screened.
-RAW_SAMPLES = 1024
-# Number of random points around each incumbent.
-PERTURBED = 128
-# Number of generations of points around the best so far.
-GENERATIONS = 4
-# Number of points that survive a generation, and of points around each of them.
+# Number of points that survive a generation.
 SURVIVORS = 32
-CHILDREN = 16
 # Largest number of target sets, or sets of changed coordinates, that are optimised.
 SUPPORTS = 8
-# Number of starts of the ascent, shared by these sets, at least two for each.
-RESTARTS = 12
 # Number of points screened at a time. Posteriors split them further if their covariances do not fit a cache.
 CHUNK = 1024
-# Number of iterations of every ascent before the finalists are chosen.
-SCOUTING = 10
 # Number of ascents that run to the end.
 FINALISTS = 3
-# Largest number of iterations of an ascent.
-MAX_ITERATIONS = 60
-# Relative gain of the acquisition function at which an ascent stops.
-RELATIVE_GAIN = 1e-6
 
 Acquisition = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Size of a search.
+
+    Attributes:
+        raw_samples: number of random points that are screened.
+        perturbed: number of random points around each incumbent, which are screened too.
+        generations: number of generations of points around the best ones so far, which are screened too.
+        children: number of points around each survivor of a generation.
+        restarts: number of starts of the ascent, shared by the target sets, at least two for each.
+        scouting: number of iterations of every ascent before the finalists are chosen.
+        max_iterations: largest number of iterations of an ascent.
+        relative_gain: relative gain of the acquisition function at which an ascent stops.
+    """
+
+    raw_samples: int = 1024
+    perturbed: int = 128
+    generations: int = 4
+    children: int = 16
+    restarts: int = 12
+    scouting: int = 10
+    max_iterations: int = 60
+    relative_gain: float = 1e-6
+
+
+DEFAULT_EFFORT = Effort()
 
 
 def best_first(history: Sequence[Round], estimates: np.ndarray) -> list[Action]:
@@ -61,9 +74,11 @@ def maximise(
     features: ActionFeatures,
     played: Sequence[Action],
     *,
+    seed: int,
     screening: Acquisition | None = None,
     scouting: Acquisition | None = None,
-    **search: Any,
+    effort: Effort = DEFAULT_EFFORT,
+    device: str | torch.device = "cpu",
 ) -> Action:
     """Search for the action that maximises ``acquisition``.
 
@@ -72,20 +87,22 @@ def maximise(
             depending on its own row only.
         features: features of the task's actions.
         played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
+        seed: seed of the random points. The global random state of torch does not change.
         screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
         scouting: a cheaper function for the first iterations of the ascents; None for ``acquisition`` itself.
-        search: the keywords of :func:`screen`, ``seed`` among them.
+        effort: size of the search.
+        device: torch device on which ``acquisition`` computes.
 
     Returns:
         an element of the action space.
     """
-    starts = screen(screening or acquisition, features, played, **search)
+    starts = screen(screening or acquisition, features, played, seed=seed, effort=effort, device=device)
 
     def at_points(function: Acquisition) -> Acquisition:
         return lambda points: _with_slope(function(features.inputs(points)), points)
 
     value = at_points(acquisition)
-    finalists = torch.stack([starts[0], _ascend(value, at_points(scouting or acquisition), starts)])
+    finalists = torch.stack([starts[0], _ascend(value, at_points(scouting or acquisition), starts, effort)])
     with torch.no_grad():
         winner = value(finalists.unsqueeze(-2)).argmax()
     return features.decode(finalists[winner])
@@ -97,26 +114,12 @@ def screen(
     played: Sequence[Action],
     *,
     seed: int,
-    raw_samples: int = RAW_SAMPLES,
-    perturbed: int = PERTURBED,
-    generations: int = GENERATIONS,
-    children: int = CHILDREN,
-    restarts: int = RESTARTS,
+    effort: Effort = DEFAULT_EFFORT,
     device: str | torch.device = "cpu",
 ) -> Tensor:
     """Return promising search points, shape ``n x search_dim``, the best of all that were screened first.
 
-    Args:
-        acquisition: acquisition function, as in :func:`maximise`.
-        features: features of the task's actions.
-        played: actions played, from the best to the worst; the first distinct ones come last.
-        seed: seed of the random points. The global random state of torch does not change.
-        raw_samples: number of random points that are screened.
-        perturbed: number of random points around each incumbent, which are screened too.
-        generations: number of generations of points around the best ones so far, which are screened too.
-        children: number of points around each survivor of a generation.
-        restarts: number of points, shared by the target sets, at least two for each.
-        device: torch device on which ``acquisition`` computes.
+    The arguments are those of :func:`maximise`. The first distinct actions that were played come last.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -126,15 +129,15 @@ def screen(
 
     played = [action for action in played if features.allows(action)]
     incumbents = _first_distinct(played, features) if played else features.draw(1, generator)[:1]
-    around = features.perturb(incumbents.repeat_interleave(perturbed, 0), generator)
-    candidates = torch.cat([features.draw(raw_samples, generator), around]).to(device)
+    around = features.perturb(incumbents.repeat_interleave(effort.perturbed, 0), generator)
+    candidates = torch.cat([features.draw(effort.raw_samples, generator), around]).to(device)
     values = value(candidates)
-    for _ in range(generations):
+    for _ in range(effort.generations):
         fittest = candidates[values.topk(SURVIVORS).indices].cpu()
-        offspring = features.perturb(fittest.repeat_interleave(children, 0), generator).to(device)
+        offspring = features.perturb(fittest.repeat_interleave(effort.children, 0), generator).to(device)
         candidates, values = torch.cat([candidates, offspring]), torch.cat([values, value(offspring)])
     best = candidates[values.argmax()][None]
-    starts = _choose_starts(candidates, values, features, restarts, generator)
+    starts = _choose_starts(candidates, values, features, effort.restarts, generator)
     return torch.cat([best, starts, incumbents.to(device)])
 
 
@@ -184,22 +187,22 @@ def _with_slope(values: Tensor, points: Tensor) -> Tensor:
     return values if values.requires_grad or not points.requires_grad else values + 0.0 * points.sum((-1, -2))
 
 
-def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor) -> Tensor:
+def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor, effort: Effort) -> Tensor:
     """Return the best point that gradient ascents from ``starts``, ``n x search_dim``, reach.
 
     They begin on ``approximation``; the best of them continue on ``value``.
     """
     try:
-        points, values = _climb(approximation, starts, SCOUTING)
+        points, values = _climb(approximation, starts, effort.scouting, effort.relative_gain)
         kept = values.topk(min(FINALISTS, len(values))).indices
-        points, values = _climb(value, points[kept], MAX_ITERATIONS - SCOUTING)
+        points, values = _climb(value, points[kept], effort.max_iterations - effort.scouting, effort.relative_gain)
     except OptimizationGradientError:
         # An acquisition function with gradient zero is only screened.
         return starts[0]
     return points[values.argmax()]
 
 
-def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
+def _climb(value: Acquisition, starts: Tensor, iterations: int, gain: float) -> tuple[Tensor, Tensor]:
     """Return the ends of this number of iterations of L-BFGS-B from ``starts``, and the values there."""
 
     def losses(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +218,7 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int) -> tuple[Tensor,
         losses,
         starts.cpu().numpy(),
         bounds=[(0.0, 1.0)] * starts.shape[-1],
-        factr=RELATIVE_GAIN / np.finfo(float).eps,
+        factr=gain / np.finfo(float).eps,
         maxiter=iterations,
     )
     points = torch.from_numpy(ends).to(starts)

@@ -15,13 +15,12 @@ from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import maximise
 from cbo_gym.agents.networks.base import NetworkAgent
-from cbo_gym.agents.networks.exploration import Exploration
+from cbo_gym.agents.networks.exploration import EFFORT, Exploration
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.network_model import GPNetworkModel
 from cbo_gym.task import Action, HardTask
 
 SCREENING_SAMPLES = 8
-RESTARTS = 6
 
 
 class EIFN(NetworkAgent):
@@ -72,7 +71,7 @@ class EIFN(NetworkAgent):
             seed=seed,
             screening=coarse,
             scouting=coarse,
-            restarts=RESTARTS,
+            effort=EFFORT,
             device=self.device,
         )
 

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from cbo_gym._util.arguments import is_whole_number, require_not_negative, whole_number
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
-from cbo_gym.agents.common.search import Acquisition, maximise
+from cbo_gym.agents.common.search import Acquisition, Effort, maximise
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.exogenous import Draws, ExogenousNetwork, MixtureSize
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.task import Action
 
 SCREENING_SAMPLES = 4
-RESTARTS = 6
+EFFORT = Effort(restarts=6)
 MAX_COMPONENTS = 20
 
 
@@ -67,7 +67,7 @@ class EXCBO(NetworkAgent):
             played,
             seed=seed,
             screening=self.upper_bound(self.network.draw(SCREENING_SAMPLES, seed)),
-            restarts=RESTARTS,
+            effort=EFFORT,
             device=self.device,
         )
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.common.search import CHILDREN, GENERATIONS, PERTURBED, RAW_SAMPLES, RESTARTS, maximise, screen
+from cbo_gym.agents.common.search import Effort, maximise, screen
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.novelty import (
     distance_to_data,
@@ -30,8 +30,19 @@ from cbo_gym.task import Action
 # At most ``RATE * sqrt(t)`` of t rounds explore. Tuned, with the thresholds of novelty.py, on seeds 0 to 4 of Dropwave,
 # Ackley, ToyGraph and noisy Dropwave.
 RATE = 2.0
-# Number of nodes beyond which searches become smaller, because further points help little; and the smallest number of
-# restarts.
+# Size of the searches of network agents. A network's acquisition functions cost several times those of one GP, and
+# larger searches find actions that are hardly better.
+EFFORT = Effort(
+    raw_samples=512,
+    perturbed=64,
+    generations=2,
+    children=8,
+    restarts=8,
+    scouting=4,
+    max_iterations=20,
+    relative_gain=1e-4,
+)
+# Number of nodes beyond which searches become smaller still; and the smallest number of restarts.
 SEARCHED_NODES = 32
 MIN_RESTARTS = 4
 # Noise samples for the expectation under a drawn network, and for the first screening of actions.
@@ -46,25 +57,16 @@ SAME_ACTION_TOLERANCE = 1e-3
 NUDGE = 3e-4
 
 
-class Effort(TypedDict):
-    """Size of a search: arguments of :func:`~cbo_gym.agents.common.search.maximise`."""
-
-    raw_samples: int
-    perturbed: int
-    generations: int
-    children: int
-    restarts: int
-
-
 def effort_on(network: GPNetwork) -> Effort:
     """Return the size of a search over the actions of a network, which shrinks beyond ``SEARCHED_NODES`` nodes."""
     share = min(1.0, SEARCHED_NODES / len(network.nodes))
-    return Effort(
-        raw_samples=round(RAW_SAMPLES * share),
-        perturbed=round(PERTURBED * share),
-        generations=math.ceil(GENERATIONS * share),
-        children=math.ceil(CHILDREN * share),
-        restarts=max(MIN_RESTARTS, round(RESTARTS * share)),
+    return replace(
+        EFFORT,
+        raw_samples=round(EFFORT.raw_samples * share),
+        perturbed=round(EFFORT.perturbed * share),
+        generations=math.ceil(EFFORT.generations * share),
+        children=math.ceil(EFFORT.children * share),
+        restarts=max(MIN_RESTARTS, round(EFFORT.restarts * share)),
     )
 
 
@@ -123,7 +125,7 @@ class Exploration:
             return distance_to_data(self.network, inputs.squeeze(-2), best)
 
         features = self.network.features
-        point = screen(distance, features, played, seed=seed, **effort_on(self.network), device=self.device)[0]
+        point = screen(distance, features, played, seed=seed, effort=effort_on(self.network), device=self.device)[0]
         with torch.no_grad():
             return features.decode(point) if distance(features.inputs(point)[None, None]) > 0.0 else None
 
@@ -151,25 +153,25 @@ class Exploration:
             return sign * reward_inputs(self.network, inputs.squeeze(-2))[:, column]
 
         effort = effort_on(self.network)
-        return screen(signed_input, self.network.features, played, seed=seed, **effort, device=self.device)[0]
+        return screen(signed_input, self.network.features, played, seed=seed, effort=effort, device=self.device)[0]
 
     def _drawn_optimum(self, played: list[Action], best: float, seed: int) -> Action:
         """Return the action with the greatest expected reward under a network drawn from the posterior."""
         rewards = self.network.draw_rewards(self._generator)
         noise = self.network.draw_noise(SAMPLES, seed)
-        screening_noise = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
+        fewer_draws = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
 
-        def screening(inputs: Tensor) -> Tensor:
-            return rewards(inputs.squeeze(-2), screening_noise)
+        def coarse(inputs: Tensor) -> Tensor:
+            return rewards(inputs.squeeze(-2), fewer_draws)
 
         return maximise(
             lambda inputs: rewards(inputs.squeeze(-2), noise),
             self.network.features,
             played,
             seed=seed,
-            screening=screening,
-            scouting=screening,
-            **effort_on(self.network),
+            screening=coarse,
+            scouting=coarse,
+            effort=effort_on(self.network),
             device=self.device,
         )
 

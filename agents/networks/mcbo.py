@@ -9,6 +9,7 @@ one number per node; with noise it is a two-layer ReLU network of the node's par
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from cbo_gym.agents.common.search import maximise, screen
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.networks.base import NetworkAgent
 from cbo_gym.agents.networks.eta import EtaNetworks, WithEta
-from cbo_gym.agents.networks.exploration import SEARCHED_NODES, Exploration, effort_on
+from cbo_gym.agents.networks.exploration import EFFORT, SEARCHED_NODES, Exploration, effort_on
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.pessimism import Pessimism
 from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
@@ -35,13 +36,13 @@ GREEDY = 0.05
 # Default beta with constraints.
 CONSTRAINED = 0.5
 # Number of steps of Adam from all starts.
-SCOUTING = 8
+SCOUTING = 6
 # Largest number of noise samples in these steps.
 SCOUTING_SAMPLES = 8
 # Number of starts that run to the end.
 FINALISTS = 3
 # Total number of steps of Adam from the finalists.
-STEPS = 24
+STEPS = 16
 # Learning rates of Adam: for actions in [0, 1], and for the networks' parameters.
 ACTION_RATE = 0.02
 NETWORK_RATE = 0.1
@@ -198,7 +199,7 @@ class MCBO(NetworkAgent):
                 played,
                 seed=seed,
                 screening=self._acquisition_at_means if is_large else None,
-                **effort_on(self.network),
+                effort=effort_on(self.network),
                 device=self.device,
             )
         return self._maximise_with_networks(played, seed)
@@ -250,7 +251,7 @@ class MCBO(NetworkAgent):
             self.search_points,
             played,
             seed=seed,
-            restarts=self.restarts,
+            effort=replace(EFFORT, restarts=self.restarts),
             device=self.device,
         )
         best, _ = self.optimise(starts, noise, seed)

@@ -15,7 +15,7 @@ from cbo_gym.actions import BoxCodec, Domains
 from cbo_gym.agent import Agent, LeaveOneOut
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.quasi_random import normals
-from cbo_gym.agents.common.search import maximise
+from cbo_gym.agents.common.search import Effort, maximise
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.purchases.stock import Stock
 from cbo_gym.task import Action, Info, Mode, Observation, PartialTask, Round, SoftTask
@@ -27,7 +27,7 @@ POSTERIOR_SAMPLES = 256
 # Draws for the choice of the starts of an ascent.
 COARSE_SAMPLES = 8
 # Size of the searches for the best posterior mean and for the best expected improvement.
-SEARCH = {"raw_samples": 512, "perturbed": 64, "generations": 3, "children": 8, "restarts": 4}
+EFFORT = Effort(raw_samples=512, perturbed=64, generations=3, children=8, restarts=4)
 # Draws of networks, and points at which each is maximised.
 DRAWN_POINTS, DRAWN_GENERATIONS, DRAWN_PARENTS, DRAWN_CHILDREN = 512, 4, 16, 8
 # Number of points around the best one of a draw, and their distances as shares of the usual one, one after the other.
@@ -197,8 +197,8 @@ class PurchaseAgent(Agent):
             seed=seed,
             screening=coarse,
             scouting=coarse,
+            effort=EFFORT,
             device=self.device,
-            **SEARCH,
         )
 
     def node_value(self, node: str, points: Tensor, value: NodeValue) -> Tensor:

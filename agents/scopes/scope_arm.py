@@ -14,7 +14,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import UNSET
 from cbo_gym.agents.common.features import BoxFeatures
-from cbo_gym.agents.common.search import RAW_SAMPLES, RESTARTS, maximise
+from cbo_gym.agents.common.search import DEFAULT_EFFORT, Effort, maximise
 from cbo_gym.agents.gp.algebra import short_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.noise import usual_noise
@@ -94,8 +94,10 @@ class ScopeArm:
                 self._features,
                 played,
                 seed=seed,
-                raw_samples=min(RAW_SAMPLES, 256 * len(self._members)),
-                restarts=min(RESTARTS, 4 * len(self._members)),
+                effort=Effort(
+                    raw_samples=min(DEFAULT_EFFORT.raw_samples, 256 * len(self._members)),
+                    restarts=min(DEFAULT_EFFORT.restarts, 4 * len(self._members)),
+                ),
                 device=self._device,
             )
         return self._action(values)

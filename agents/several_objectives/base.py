@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from cbo_gym._util.fronts import non_dominated, spread_out
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.prices import cost_of
-from cbo_gym.agents.common.search import Acquisition, maximise
+from cbo_gym.agents.common.search import Acquisition, Effort, maximise
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
 from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
@@ -78,14 +77,19 @@ class SeveralObjectivesAgent(SearchAgent):
         return torch.stack([columns[objective.name] for objective in self.task.objectives], -1) * self._signs.to(nodes)
 
     def maximise(
-        self, acquisition: Acquisition, screening: Acquisition, played: Sequence[Action], **search: Any
+        self, acquisition: Acquisition, screening: Acquisition, played: Sequence[Action], seed: int, effort: Effort
     ) -> Action:
-        """Return the action with the greatest value of ``acquisition``; ``screening`` is a cheap approximation of it.
-
-        ``search`` are other keywords of :func:`~cbo_gym.agents.common.search.screen`.
-        """
-        search = {"screening": screening, "scouting": screening, "generations": 2, "device": self.device, **search}
-        return maximise(acquisition, self.features, played, **search)
+        """Return the action with the greatest value of ``acquisition``; ``screening`` is a cheap approximation."""
+        return maximise(
+            acquisition,
+            self.features,
+            played,
+            seed=seed,
+            screening=screening,
+            scouting=screening,
+            effort=effort,
+            device=self.device,
+        )
 
     @abstractmethod
     def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor] | None:

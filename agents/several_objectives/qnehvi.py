@@ -22,6 +22,7 @@ from cbo_gym._util.arguments import require_truth_value, whole_number
 from cbo_gym.agents.calibration.forecast import ForecastsByNode
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
+from cbo_gym.agents.common.search import Effort
 from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import JointGPs
 from cbo_gym.agents.gp.precision import add_measured, standard_error
@@ -38,7 +39,7 @@ from cbo_gym.task import Action, HardTask, Info, Observation
 logei._C, logei._load_attempted = None, True
 # Number of posterior samples with which random points are screened.
 SCREENING_SAMPLES = 8
-RAW_SAMPLES, RESTARTS = 256, 4
+EFFORT = Effort(raw_samples=256, generations=2, restarts=4)
 
 
 class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
@@ -114,7 +115,7 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
             for samples in (min(SCREENING_SAMPLES, self.samples), self.samples)
         )
         played = self.front_first(estimates, self._searched)
-        return self.maximise(acquisition, screening, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
+        return self.maximise(acquisition, screening, played, seed, EFFORT)
 
     def posterior(self, actions: Sequence[Action]) -> tuple[Tensor, Tensor]:
         inputs = self.forecast_inputs(actions)

@@ -20,7 +20,7 @@ from torch.quasirandom import SobolEngine
 from cbo_gym._util.arguments import whole_number
 from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.limits import require_device
-from cbo_gym.agents.common.search import Acquisition
+from cbo_gym.agents.common.search import Acquisition, Effort
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of, scale_of
 from cbo_gym.task import Action, Info, Observation
@@ -32,7 +32,7 @@ SCREENING_DRAWS = 4
 MEAN_SAMPLES = 64
 # Number of networks for the posterior of the objectives.
 POSTERIOR_DRAWS = 64
-RAW_SAMPLES, RESTARTS = 512, 6
+EFFORT = Effort(raw_samples=512, generations=2, restarts=6)
 
 
 class QNEHVINetwork(SeveralObjectivesAgent):
@@ -82,7 +82,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
             self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9)
         )
         played = self.front_first(estimates, self.network.minimal)
-        return self.maximise(acquisition, screening, played, seed=seed, raw_samples=RAW_SAMPLES, restarts=RESTARTS)
+        return self.maximise(acquisition, screening, played, seed, EFFORT)
 
     def _improvement(self, draws: int, estimates: np.ndarray, seed: int) -> Acquisition:
         """Return the logarithm of the expected gain of hypervolume: inputs ``b x 1 x d`` to values ``(b,)``."""

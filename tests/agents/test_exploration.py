@@ -1,15 +1,16 @@
 """Functions drawn from posteriors, what a network knows, and when an agent leaves its own choice for another."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-from cbo_gym.agents.common.search import best_first
+from cbo_gym.agents.common.search import Effort, best_first
 from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.agents.networks.exploration import RATE, Effort, Exploration, effort_on
+from cbo_gym.agents.networks.exploration import EFFORT, RATE, Exploration, effort_on
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.networks.novelty import (
@@ -129,8 +130,8 @@ def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside() -> None:
 @pytest.mark.parametrize(
     ("depth", "effort"),
     [
-        (3, Effort(raw_samples=1024, perturbed=128, generations=4, children=16, restarts=12)),
-        (5, Effort(raw_samples=520, perturbed=65, generations=3, children=9, restarts=6)),
+        (3, EFFORT),
+        (5, replace(EFFORT, raw_samples=260, perturbed=33, generations=2, children=5, restarts=4)),
     ],
 )
 def test_searches_on_many_nodes_are_smaller(depth: int, effort: Effort) -> None:

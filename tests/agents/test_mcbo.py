@@ -1,6 +1,6 @@
 import torch
 
-from cbo_gym.agents.common.search import best_first, maximise, screen
+from cbo_gym.agents.common.search import Effort, best_first, maximise, screen
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
 from tests.support.loop import start_agent
@@ -49,7 +49,9 @@ def test_optimising_the_networks_does_not_lose_value():
     agent = start_agent(MCBO(), "CBO/Alpine2-Noisy-v0")
     noise = agent.network.draw_noise(32, seed=0)
     played = [past.action for past in agent.history]
-    starts = screen(lambda x: agent.acquisition(x, noise), agent.search_points, played, seed=0, restarts=8)
+    starts = screen(
+        lambda x: agent.acquisition(x, noise), agent.search_points, played, seed=0, effort=Effort(restarts=8)
+    )
     with torch.no_grad():
         before = agent.acquisition(agent.search_points.inputs(starts)[:, None], noise)
     best, value = agent.optimise(starts, noise, seed=0)
@@ -69,7 +71,7 @@ def test_the_search_beats_many_random_actions_of_all_target_sets():
         agent.search_points,
         best_first(agent.history, agent.estimated_rewards()),
         seed=0,
-        restarts=agent.restarts,
+        effort=Effort(restarts=agent.restarts),
     )
     _, found = agent.optimise(starts, noise, seed=0)
     assert found > float(values.max()) - 1e-3

@@ -10,7 +10,7 @@ import torch
 from cbo_gym import Agent, agents, evaluate
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel
-from cbo_gym.agents.common.search import maximise, screen
+from cbo_gym.agents.common.search import Effort, maximise, screen
 from cbo_gym.agents.super_arms.payoff_polynomials import PayoffPolynomials, PolynomialsAboutZero
 from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 from cbo_gym.evaluation.seed_ranges import TUNING
@@ -123,9 +123,8 @@ def found_without_noise(agent, played, factor):
     def acquisition(inputs):
         return agent.acquisition(inputs, {})
 
-    action = maximise(
-        acquisition, agent.search_points, played, seed=SEED, raw_samples=1024 * factor, restarts=12 * factor
-    )
+    effort = Effort(raw_samples=1024 * factor, restarts=12 * factor)
+    action = maximise(acquisition, agent.search_points, played, seed=SEED, effort=effort)
     grid = torch.cartesian_prod(*[torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]).double()] * 5)
     points = torch.cat([grid, torch.as_tensor(action).expand(len(grid), 6)], -1)
     with torch.no_grad():
@@ -138,7 +137,8 @@ def found_with_noise(agent, played, factor):
     def acquisition(inputs):
         return agent.acquisition(inputs, noise)
 
-    starts = screen(acquisition, agent.search_points, played, seed=SEED, raw_samples=1024 * factor, restarts=restarts)
+    effort = Effort(raw_samples=1024 * factor, restarts=restarts)
+    starts = screen(acquisition, agent.search_points, played, seed=SEED, effort=effort)
     return agent.optimise(starts, noise, SEED)[1]
 
 
