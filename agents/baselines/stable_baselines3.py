@@ -53,12 +53,14 @@ class _Outcome(NamedTuple):
 
 
 class _QueueEnv(gym.Env[np.ndarray, Action]):
-    """The environment of the algorithm: queues of actions to the agent, and of outcomes back. None stops the thread."""
+    """The environment of the algorithm: queues of actions to the agent, and of outcomes back. None stops the thread.
 
-    def __init__(self, context_size: int, actions: Space) -> None:
+    Its observation space is set once the size of a context is known.
+    """
+
+    def __init__(self, actions: Space) -> None:
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
         self.outcomes: SimpleQueue[_Outcome | None] = SimpleQueue()
-        self.observation_space = spaces.Box(-np.inf, np.inf, (context_size,), dtype=np.float64)
         self.action_space = actions
 
     def wait_for_outcome(self) -> _Outcome:
@@ -108,6 +110,7 @@ class StableBaselines3(Agent):
     def setup(self, seed: int) -> None:
         self._stop()
         self._actions = PolicyActions(self.task.codec, self._count)
+        self._env = _QueueEnv(self._actions.space)
         self._thread: Thread | None = None
         self._learner_seed = seed % 2**31
         self._randomness = _global_randomness()
@@ -120,7 +123,7 @@ class StableBaselines3(Agent):
         self._unsent = None
         with self._agent_randomness():
             if self._thread is None:
-                self._env = _QueueEnv(len(outcome.context), self._actions.space)
+                self._env.observation_space = spaces.Box(-np.inf, np.inf, outcome.context.shape, dtype=np.float64)
                 self._thread = self._start()
             self._env.outcomes.put(outcome)
             action_or_error = self._env.actions.get()
