@@ -36,6 +36,12 @@ def agents_with_limits(task: Task) -> str:
     return AGENTS_WITH_LIMITS_BY_MODE.get(task.mode, AGENTS_WITH_LIMITS)
 
 
+def overrides(agent: Any, name: str) -> bool:
+    """Return whether an agent has a method in place of that of :class:`Agent`."""
+    method = getattr(agent, name, None)
+    return method is not None and getattr(method, "__func__", None) is not getattr(Agent, name)
+
+
 class LeaveOneOut(NamedTuple):
     """Leave-one-out predictions of the values of a node: each value is predicted from the other rounds.
 
@@ -347,8 +353,7 @@ class Agent(ABC):
         if self.task.objectives:
             best = np.flatnonzero(non_dominated(self.estimated_rewards()))
             return [self.history[index].action for index in best]
-        names = ("estimated_rewards", "estimated_violations")
-        if all(getattr(getattr(self, name), "__func__", None) is getattr(Agent, name) for name in names):
+        if not any(overrides(self, name) for name in ("estimated_rewards", "estimated_violations")):
             return self.__best_round().action
         violations = self.estimated_violations()
         rewards = np.where(violations <= violations.min(), self.estimated_rewards(), -np.inf)

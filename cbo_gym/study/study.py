@@ -811,13 +811,8 @@ def describe(
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
             raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
         possible = [CausalDiagram.read(candidate) for candidate in candidates]
-    label = (
-        agent
-        if isinstance(agent, str)
-        else "Auto"
-        if agent is None
-        else (agent if isinstance(agent, type) else type(agent)).__name__
-    )
+    agent_class = agent if isinstance(agent, type) else type(agent)
+    label = agent if isinstance(agent, str) else "Auto" if agent is None else agent_class.__name__
     fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **others}
     strings = {
         "diagram": known and known.to_dagitty(),

@@ -20,7 +20,7 @@ import numpy as np
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
-from cbo_gym.agent import Agent, agents_with_limits
+from cbo_gym.agent import agents_with_limits, overrides
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec, is_import_path
@@ -519,8 +519,7 @@ class Suggester:
     @property
     def _ignores_constraints(self) -> bool:
         """Whether the study has constraints, and the agent does not estimate their violations."""
-        estimate = getattr(getattr(self.agent, "estimated_violations", None), "__func__", None)
-        return bool(self._units.description.constraints) and estimate in (None, Agent.estimated_violations)
+        return bool(self._units.description.constraints) and not overrides(self.agent, "estimated_violations")
 
     def _expectations(self, actions: Sequence[Action]) -> list[tuple[str, str]]:
         """Return ``"expected titre 0.81 +- 0.1, "`` and the forecast of each action; intervals need a model."""
