@@ -1,4 +1,8 @@
-"""Abduction: recover the exogenous noise from the observed contexts (Pearl, *Causality*, 2009, sec. 7.1)."""
+"""Abduction: recover the exogenous noise from the observed contexts (Pearl, *Causality*, 2009, sec. 7.1).
+
+In contextual mode a policy is judged by E[Y | x, c], the expected reward given the contexts, for which the noise must
+be drawn given the contexts. Named systems have formulas for it; :class:`Abduction` solves custom problems numerically.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,17 @@ from cbo_gym.scm import Floats, StructuralCausalModel
 TAIL = 2.0**-40
 # Steps of the bisection.
 HALVINGS = 64
-# Monotonicity is checked on a grid of the context's own noise, for several draws of the other noise.
-DRAWS, GRID = 32, 129
+# Monotonicity in one variable's noise is checked on a grid of GRID_POINTS values, for DRAWS draws of all other noise.
+DRAWS, GRID_POINTS = 32, 129
 ADVICE = "give noise_given, which draws the noise given the contexts, or choose other contexts"
 
 
 class Abduction:
     """Function that recovers the noise of variables from the values of contexts.
 
-    The contexts are solved in an order in which each depends on the noise of at most one further variable. They must be
-    strictly monotone in that noise, for which bisection solves. All other noise keeps its distribution, because no
-    context depends on it.
+    The contexts are put in an order in which each one depends on the noise of at most one more variable than those
+    before it. It must be strictly monotone in that noise, and bisection finds the noise that gives the context's value.
+    Noise on which no context depends keeps its distribution.
 
     Args:
         scm: model without soft parameters.
@@ -38,7 +42,7 @@ class Abduction:
         self._scm = scm
         self._noise = {v.name: v.noise for v in scm.noisy}
         self._ancestors = {name: scm.full_diagram.ancestors([name]) for name in contexts}
-        self._variable_of = self._match()
+        self._variable_of = self._match_variables()
         for context, variable in self._variable_of.items():
             self._require_monotone(context, variable)
 
@@ -52,7 +56,7 @@ class Abduction:
             noise[variable] = self._solve(context, variable, contexts[context], noise)
         return noise
 
-    def _match(self) -> dict[str, str]:
+    def _match_variables(self) -> dict[str, str]:
         """Return context -> the variable whose noise it determines, in an order in which they can be solved."""
         variable_of: dict[str, str] = {}
         pending = list(self._ancestors)
@@ -88,10 +92,11 @@ class Abduction:
             name: distribution.sample(rng, (DRAWS, 1)) for name, distribution in self._noise.items()
         }
         low, high = self._range(variable)
-        noise[variable] = np.linspace(low, high, GRID)
-        values = np.broadcast_to(self._value(context, noise), (DRAWS, GRID))
+        noise[variable] = np.linspace(low, high, GRID_POINTS)
+        values = np.broadcast_to(self._value(context, noise), (DRAWS, GRID_POINTS))
         steps = np.diff(values, axis=1)
-        if not ((steps > 0).all(axis=1) | (steps < 0).all(axis=1)).all():
+        is_monotone = (steps > 0).all(axis=1) | (steps < 0).all(axis=1)
+        if not is_monotone.all():
             raise ArgumentError(
                 f"the context {context} does not determine the noise of {variable}, because it is not strictly "
                 f"monotone in it; {ADVICE}"
@@ -99,6 +104,7 @@ class Abduction:
 
     @np.errstate(all="ignore")
     def _solve(self, context: str, variable: str, value: np.ndarray, noise: Columns) -> np.ndarray:
+        """Return the variable's noise that gives the context its value, given the noise of the contexts before it."""
         low, high = (np.full(np.shape(value), end) for end in self._range(variable))
         rises = self._value(context, {**noise, variable: high}) > self._value(context, {**noise, variable: low})
         for _ in range(HALVINGS):

@@ -1,4 +1,7 @@
-"""Custom problems: a diagram with Python mechanisms. :mod:`.problem_file` reads them from YAML."""
+"""Custom problems: a :class:`Problem` from one Python function per variable, instead of a named benchmark system.
+
+The functions' argument names are the causal diagram. :mod:`.problem_file` reads the same from YAML files of equations.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,11 @@ def custom_problem(
     name: str = "Custom",
     description: str = "",
 ) -> Problem:
-    """Return a Problem from one function per variable, whose argument names are the variables that it depends on.
+    """Return a Problem from one function per variable, whose argument names say what the variable depends on.
 
-    An argument is the name of another variable, the name of a soft parameter, or ``u``: the variable's own noise. Any
-    other must have a default. Mechanisms built from arithmetic and NumPy ufuncs take numbers and arrays alike::
+    An argument is the name of another variable, the name of a soft parameter (a number that an action chooses), or
+    ``u``, the variable's own noise. Arguments with other names need a default. Mechanisms built from arithmetic and
+    NumPy ufuncs take numbers and arrays alike::
 
         custom_problem(
             {
@@ -62,23 +66,23 @@ def custom_problem(
             actions={"heat": (10.0, 30.0), "price": (0.0, 8.0)},
         )
 
-    Each mechanism is tried on a few numbers and on arrays of them. One that fails on arrays, as with ``if`` or
-    :func:`math.exp`, or mixes their entries, as with ``np.max(x)``, is called number by number, which is much slower:
-    use ``np.where``, ``np.exp`` and ``np.maximum``. A value that is not a finite real number ends the round with an
-    error that names its variable, before anything changes.
+    Each mechanism is tried on a few numbers and on arrays of them. A mechanism that fails on arrays (``if``,
+    :func:`math.exp`) or mixes their entries (``np.max(x)``) is called number by number, which is much slower; use
+    ``np.where``, ``np.exp`` and ``np.maximum`` instead. If a value is not a finite real number, ``step`` raises an
+    error that names its variable, and the round is not played.
 
     Args:
-        mechanisms: variable -> function; latent variables too.
+        mechanisms: variable, observed or latent -> function.
         reward: the variable to maximise; variables that depend on it are left out, because they cannot change it.
         noise: variable -> distribution of its ``u``, or the standard deviation of a zero-mean normal one.
         diagram: causal diagram over the observed variables, with which the diagram of the mechanisms must agree, in any
             form that :meth:`cbo_gym.scm.CausalDiagram.read` takes; None for no check.
-        actions: soft parameter -> native ``(low, high)``, or a :class:`~cbo_gym.actions.Range` with a step or a
-            logarithmic scale, an :class:`~cbo_gym.actions.Integer`, or a :class:`~cbo_gym.actions.Categorical`, of
-            which mechanisms get the index; in the order of the action's coordinates.
+        actions: soft parameter -> its domain, in the order of the action's coordinates: native ``(low, high)``, a
+            :class:`~cbo_gym.actions.Range` with a step or a logarithmic scale, an :class:`~cbo_gym.actions.Integer`, or
+            a :class:`~cbo_gym.actions.Categorical`. A mechanism gets the index of a category.
         manipulable: variable -> the domain of its hard interventions, in the same forms.
-        targets: the sets that a hard intervention may set, with the empty set if a round may only observe; None for the
-            minimal intervention sets of the manipulable variables.
+        targets: the sets of variables that a hard intervention may set; the empty set lets a round only observe. None
+            for the minimal intervention sets of the manipulable variables.
         contexts: variables that are observed before acting, in contextual mode; such a problem has no ``actions``.
         scopes: the policy scopes, at most 1,024, each a mapping from the variables that are set to the contexts
             on which their values may depend, ``{}`` to only observe. None for a scope for each set of ``targets``, in
@@ -88,9 +92,8 @@ def custom_problem(
         arms: the interventions of the discrete mode, each a mapping from variables to the values that they are set to,
             ``{}`` to only observe. The reward must then be in [0, 1].
         latent: variables that are not observed.
-        limits: limits among the values that an action sets, such as ``"heat <= 2 * price"`` or
-            ``"at most 2 of a, b, c"``, see :mod:`cbo_gym.actions.limits`: of soft parameters in soft mode, of
-            ``manipulable`` in hard mode.
+        limits: limits on the values that an action sets, soft parameters or manipulable variables, such as
+            ``"heat <= 2 * price"`` or ``"at most 2 of a, b, c"``, see :mod:`cbo_gym.actions.limits`.
         name: name of the problem.
         description: description for users.
 
@@ -99,14 +102,14 @@ def custom_problem(
             for a cycle; for a reward that is not observed; for a mechanism that gives no number, or two for the same
             arguments; for more than 1024 minimal intervention sets.
     """
-    mechanisms, noise = _mapping("mechanisms", mechanisms), _mapping("noise", noise)
-    actions, manipulable = _domains("actions", actions), _domains("manipulable", manipulable)
-    hidden, context_names = _names("latent", latent), _names("contexts", contexts)
+    mechanisms, noise = _read_mapping("mechanisms", mechanisms), _read_mapping("noise", noise)
+    actions, manipulable = _read_domains("actions", actions), _read_domains("manipulable", manipulable)
+    hidden, context_names = _read_names("latent", latent), _read_names("contexts", contexts)
     for argument, string in (("reward", reward), ("name", name), ("description", description)):
         if not isinstance(string, str):
             raise ArgumentError(f"{argument} must be a string; given {short_repr(string)}")
-    arguments = {"noise": noise, "latent": hidden, "contexts": context_names, "manipulable": manipulable}
-    for argument, names in {"reward": [reward], **arguments}.items():
+    names_in = {"noise": noise, "latent": hidden, "contexts": context_names, "manipulable": manipulable}
+    for argument, names in {"reward": [reward], **names_in}.items():
         if unknown := sorted(map(str, set(names) - set(mechanisms))):
             raise ArgumentError(f"{argument} names {unknown}; the variables are {list(mechanisms)}")
     if clash := sorted(set(mechanisms) & set(actions)):
@@ -114,18 +117,20 @@ def custom_problem(
     if OWN_NOISE in (spelled := spelling([*mechanisms, *actions])):
         raise ArgumentError(f"{spelled[OWN_NOISE]!r} cannot be a name: {OWN_NOISE} stands for a variable's own noise")
     arguments_of = {
-        variable: _arguments(variable, function, spelled, variable in noise)
+        variable: _arguments_of(variable, function, spelled, variable in noise)
         for variable, function in mechanisms.items()
     }
-    effects = _effects(reward, arguments_of)
+    effects = _effects_of(reward, arguments_of)
     for argument in ("contexts", "manipulable"):
-        if wrong := [name for name in arguments[argument] if name in effects]:
+        if wrong := [name for name in names_in[argument] if name in effects]:
             raise ArgumentError(f"{argument} names {wrong}, effects of the reward {reward}, which cannot change it; "
                                 f"leave {'it' if len(wrong) == 1 else 'them'} out")  # fmt: skip
-    kept = [name for name in mechanisms if name not in effects]
+    model_names = [name for name in mechanisms if name not in effects]
     variables = [
-        _variable(name, mechanisms[name], arguments_of[name], kept, list(actions), noise.get(name), name not in hidden)
-        for name in kept
+        _make_variable(
+            name, mechanisms[name], arguments_of[name], model_names, list(actions), noise.get(name), name not in hidden
+        )
+        for name in model_names
     ]
     used = {index for variable in variables for index in variable.actions}
     if unused := [action for index, action in enumerate(actions) if index not in used]:
@@ -136,11 +141,12 @@ def custom_problem(
     if diagram is not None:
         declared_diagram = CausalDiagram.read(diagram)
         _require_equal(declared_diagram.subgraph(set(declared_diagram.nodes) - effects), scm.diagram)
-    may_be_set = minimal_targets(scm.diagram, scm.reward, manipulable) if targets is None else _targets(targets)
-    limit_strings = _names("limits", [limits] if isinstance(limits, str) else limits)
+    target_sets = minimal_targets(scm.diagram, scm.reward, manipulable) if targets is None else _read_targets(targets)
+    limit_strings = _read_names("limits", [limits] if isinstance(limits, str) else limits)
     if limit_strings and targets is None and not actions:
-        allowed = Limits(limit_strings, Domains(manipulable))
-        may_be_set = [target for target in may_be_set if allowed.allows(target)]
+        limits_of_sets = Limits(limit_strings, Domains(manipulable))
+        target_sets = [target for target in target_sets if limits_of_sets.allows(target)]
+    modes = _read_arms(arms), _read_contexts(scm, context_names, scopes, noise_given, target_sets)
     return Problem(
         name=name,
         scm=scm,
@@ -149,30 +155,26 @@ def custom_problem(
         action_domains=list(actions.values()),
         action_names=list(actions),
         manipulable=manipulable,
-        targets=may_be_set,
+        targets=target_sets,
         limits=tuple(limit_strings),
-        modes=[
-            data
-            for data in (_arms(arms), _contexts(scm, context_names, scopes, noise_given, may_be_set))
-            if data is not None
-        ],
+        modes=[data for data in modes if data is not None],
     )
 
 
 # Arguments --------------------------------------------------------------------------------------------------
 
 
-def _mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+def _read_mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(value, Mapping | None):
         raise ArgumentError(f"{argument} must be a mapping by name, {{name: ...}}; given {short_repr(value)}")
     mapping = dict(value or {})
-    _names(f"the keys of {argument}", list(mapping))
+    _read_names(f"the keys of {argument}", list(mapping))
     return mapping
 
 
-def _domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
+def _read_domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, Interval]:
     domains: dict[str, Interval] = {}
-    for name, bounds in _mapping(argument, value).items():
+    for name, bounds in _read_mapping(argument, value).items():
         try:
             domain = read_domain(bounds)
         except ArgumentError as error:
@@ -182,7 +184,7 @@ def _domains(argument: str, value: Mapping[str, Interval] | None) -> dict[str, I
     return domains
 
 
-def _names(argument: str, value: Iterable[str]) -> list[str]:
+def _read_names(argument: str, value: Iterable[str]) -> list[str]:
     is_list = isinstance(value, Iterable) and not isinstance(value, str)
     names = list(value) if is_list else []
     if not is_list or not all(isinstance(name, str) and name for name in names):
@@ -190,69 +192,74 @@ def _names(argument: str, value: Iterable[str]) -> list[str]:
     return names
 
 
-def _targets(targets: Iterable[Iterable[str]]) -> list[frozenset[str]]:
+def _read_targets(targets: Iterable[Iterable[str]]) -> list[frozenset[str]]:
     if not isinstance(targets, Iterable) or isinstance(targets, str):
         raise ArgumentError(f"targets must be a list of sets of names, as [[], ['X']]; given {short_repr(targets)}")
-    return [frozenset(_names("every set of targets", target)) for target in targets]
+    return [frozenset(_read_names("every set of targets", target)) for target in targets]
 
 
-def _arms(arms: Iterable[Mapping[str, float]]) -> Arms | None:
+def _read_arms(arms: Iterable[Mapping[str, float]]) -> Arms | None:
     if not isinstance(arms, Iterable) or isinstance(arms, str | Mapping):
         raise ArgumentError(f"arms must be a list of mappings, as [{{}}, {{'X': 1}}]; given {short_repr(arms)}")
-    interventions = [_mapping("every arm", arm) for arm in arms]
+    interventions = [_read_mapping("every arm", arm) for arm in arms]
     return Arms(interventions) if interventions else None
 
 
-def _require_equal(stated: CausalDiagram, derived: CausalDiagram) -> None:
-    problems = []
-    if different := set(stated.nodes) ^ set(derived.nodes):
-        problems.append(f"variables {sorted(different)} are in one of them only")
-    edges = [{" -> ".join(edge) for edge in diagram.directed} for diagram in (stated, derived)]
-    pairs = [{" <-> ".join(sorted(pair)) for pair in diagram.bidirected} for diagram in (stated, derived)]
-    for items, (declared, real) in (("edges", edges), ("confounded pairs", pairs)):
-        if declared != real:
-            problems.append(f"{items} only in the diagram {sorted(declared - real)}, only in the mechanisms "
-                            f"{sorted(real - declared)}")  # fmt: skip
-    if problems:
-        raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(problems))
+def _require_equal(declared: CausalDiagram, derived: CausalDiagram) -> None:
+    differences = []
+    if different := set(declared.nodes) ^ set(derived.nodes):
+        differences.append(f"variables {sorted(different)} are in one of them only")
+    edges = [{" -> ".join(edge) for edge in diagram.directed} for diagram in (declared, derived)]
+    pairs = [{" <-> ".join(sorted(pair)) for pair in diagram.bidirected} for diagram in (declared, derived)]
+    for items, (in_diagram, in_mechanisms) in (("edges", edges), ("confounded pairs", pairs)):
+        if in_diagram != in_mechanisms:
+            differences.append(f"{items} only in the diagram {sorted(in_diagram - in_mechanisms)}, only in the "
+                               f"mechanisms {sorted(in_mechanisms - in_diagram)}")  # fmt: skip
+    if differences:
+        raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(differences))
 
 
 # Variables --------------------------------------------------------------------------------------------------
 
 
-def _variable(
+def _make_variable(
     name: str,
     function: Callable[..., Floats],
     arguments: Mapping[str, str],
-    known: list[str],
+    variables: list[str],
     actions: list[str],
     noise: Distribution | float | None,
     observed: bool,
 ) -> Variable:
-    """Return a variable; ``arguments`` maps the function's parameters to the names that they stand for."""
+    """Return a variable, given its function's :func:`_arguments_of` and all variables and soft parameters by name."""
     names = list(arguments.values())
-    if unknown := [a for a in names if a not in (*known, *actions, OWN_NOISE)]:
+    if unknown := [a for a in names if a not in (*variables, *actions, OWN_NOISE)]:
         raise ArgumentError(
-            f"the mechanism of {name} takes {unknown}, which are neither variables {known}, "
+            f"the mechanism of {name} takes {unknown}, which are neither variables {variables}, "
             f"soft parameters {actions}, nor {OWN_NOISE!r} for its noise"
         )
-    if (OWN_NOISE in names) != (noise is not None):
-        has, lacks = ("takes u", "noise") if noise is None else ("does not take u", "use of it")
-        raise ArgumentError(f"the mechanism of {name} {has}, but there is no {lacks}; give both or neither")
-    parents = [a for a in names if a in known]
+    if noise is None and OWN_NOISE in names:
+        raise ArgumentError(f"the mechanism of {name} takes u, but there is no noise; give both or neither")
+    if noise is not None and OWN_NOISE not in names:
+        raise ArgumentError(f"the mechanism of {name} does not take u, but there is noise; give both or neither")
+    if not isinstance(noise, Distribution):
+        noise = Zero() if noise is None else gaussian_noise(noise, f"the noise of {name}")
+    parents = [a for a in names if a in variables]
     parameters = [a for a in names if a in actions]
     return Variable(
         name,
         _reorder_arguments(function, arguments, [*parents, *parameters, OWN_NOISE]),
         parents=tuple(parents),
         actions=tuple(actions.index(a) for a in parameters),
-        noise=_distribution(name, noise),
+        noise=noise,
         observed=observed,
     )
 
 
-def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str, str], noisy: bool) -> dict[str, str]:
-    """Return the function's parameters, except those that keep their defaults -> the names that they stand for."""
+def _arguments_of(
+    name: str, function: Callable[..., Floats], spelled: Mapping[str, str], noisy: bool
+) -> dict[str, str]:
+    """Return the parameters that are passed to the function -> the variables, soft parameters or u that they are."""
     advice = "give a function whose argument names say what it depends on, as lambda dose, u: np.exp(dose) + u"
     if not callable(function):
         equations = "; a YAML file has equations as strings, see the guide" if isinstance(function, str) else ""
@@ -272,19 +279,14 @@ def _arguments(name: str, function: Callable[..., Floats], spelled: Mapping[str,
     }
 
 
-def _effects(reward: str, arguments_of: Mapping[str, Mapping[str, str]]) -> set[str]:
+def _effects_of(reward: str, arguments_of: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Return the variables that depend on the reward."""
     graph = nx.DiGraph((cause, name) for name, arguments in arguments_of.items() for cause in arguments.values())
     graph.add_node(reward)
     effects: set[str] = nx.descendants(graph, reward)
     if any(graph.has_edge(name, reward) for name in (reward, *effects)):
         raise ArgumentError(f"the reward {reward} depends on itself, through {sorted(effects - {reward}) or 'nothing'}")
     return effects
-
-
-def _distribution(name: str, noise: Distribution | float | None) -> Distribution:
-    if noise is None:
-        return Zero()
-    return noise if isinstance(noise, Distribution) else gaussian_noise(noise, f"the noise of {name}")
 
 
 def _reorder_arguments(
@@ -300,9 +302,9 @@ def _reorder_arguments(
 
 @dataclass(frozen=True)
 class _ReorderedFunction:
-    """A function called with the arguments at ``indices``; it can be pickled if ``function`` can.
+    """A function called with the values at ``indices``, by position or, if there are ``names``, by these names.
 
-    If there are ``names``, the arguments are passed by these names; other parameters keep their defaults.
+    It is a class, not a closure, so that it can be pickled if ``function`` can.
     """
 
     function: Callable[..., Floats]
@@ -310,14 +312,16 @@ class _ReorderedFunction:
     names: tuple[str, ...] = ()
 
     def __call__(self, *values: Floats) -> Floats:
-        chosen = [values[index] for index in self.indices]
-        return self.function(**dict(zip(self.names, chosen, strict=True))) if self.names else self.function(*chosen)
+        arguments = [values[index] for index in self.indices]
+        if self.names:
+            return self.function(**dict(zip(self.names, arguments, strict=True)))
+        return self.function(*arguments)
 
 
 # Contexts ---------------------------------------------------------------------------------------------------
 
 
-def _contexts(
+def _read_contexts(
     scm: GuardedModel,
     contexts: Sequence[str],
     scopes: Iterable[Mapping[str, Iterable[str]]] | None,
@@ -336,12 +340,13 @@ def _contexts(
         raise ArgumentError(f"contexts must be different; given {list(contexts)}")
     if not callable(noise_given) and noise_given is not None:
         raise ArgumentError(f"noise_given must be a function of contexts and uniforms; given {short_repr(noise_given)}")
-    chosen = _default_scopes(scm, contexts, targets) if scopes is None else read_scopes(scopes)
-    return Contexts(tuple(contexts), chosen, noise_given or Abduction(scm, contexts))
+    if scopes is None:
+        scopes = [dict.fromkeys(target, set(contexts) - scm.diagram.descendants(target)) for target in targets]
+    return Contexts(tuple(contexts), read_scopes(scopes), noise_given or Abduction(scm, contexts))
 
 
 def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
-    """Read scopes from mappings, each from the variables that are set to the contexts of their values.
+    """Return policy scopes from mappings: variable that is set -> the contexts on which its value may depend.
 
     Raises:
         ArgumentError: if ``scopes`` is not a list of such mappings.
@@ -352,15 +357,8 @@ def read_scopes(scopes: Iterable[Mapping[str, Iterable[str]]]) -> list[Scope]:
         )
     return [
         frozenset(
-            (variable, frozenset(_names(f"the contexts of {variable}", followed)))
-            for variable, followed in _mapping("every scope", scope).items()
+            (variable, frozenset(_read_names(f"the contexts of {variable}", contexts)))
+            for variable, contexts in _read_mapping("every scope", scope).items()
         )
         for scope in scopes
-    ]
-
-
-def _default_scopes(scm: GuardedModel, contexts: Sequence[str], targets: Iterable[frozenset[str]]) -> list[Scope]:
-    return [
-        frozenset((variable, frozenset(contexts) - scm.diagram.descendants(target)) for variable in target)
-        for target in targets
     ]

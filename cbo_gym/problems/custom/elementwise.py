@@ -1,4 +1,7 @@
-"""Detect mechanisms that fail on arrays or mix their entries, and apply them entry by entry."""
+"""Detect mechanisms that fail on arrays or mix their entries, and apply them entry by entry.
+
+Oracles evaluate a custom problem on arrays of rounds, but a user may write a mechanism that takes only numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.scm import Floats, Variable
 from cbo_gym.scm.model import mechanism_error
 
-# Number of values of each argument with which a mechanism is called.
+# Number of values of each argument with which a mechanism is tried.
 ROWS = 4
-# Points of a domain at which a mechanism is tried, as shares of it: unordered and unevenly spaced.
+# Positions of these values in a domain, from 0 to 1: unordered and unevenly spaced.
 SHARES = (0.55, 0.9, 0.2, 0.7)
 # Values that replace those of a mechanism that gives no finite number.
 SUBSTITUTES = (0.5, 1.5, 0.25, 1.0)
@@ -49,8 +52,9 @@ def elementwise(
 ) -> Iterator[Variable]:
     """Yield the variables, each with a mechanism that gives the same on an array as on its entries one by one.
 
-    Each mechanism is tried at a few values: draws of its noise, values of its causes' mechanisms, and values inside
-    domains. A mechanism that fails on arrays of them, or gives other values, is replaced by an :class:`Elementwise`.
+    Each mechanism is tried on a few values of its arguments: draws of noise, points of the domains of variables and
+    soft parameters, and for variables without a domain the values of their mechanisms. A mechanism that fails on arrays
+    of these values, or gives other results on them, is replaced by an :class:`Elementwise`.
 
     Args:
         variables: causes before effects.
@@ -66,11 +70,14 @@ def elementwise(
         causes = [columns[parent] for parent in variable.parents]
         causes += [_points_in(actions[index]) for index in variable.actions]
         causes.append([float(draw) for draw in variable.noise.sample(rng, ROWS)])
-        values, works = _try(variable, causes)
+        values, takes_arrays = _try_mechanism(variable, causes)
         column = [x if np.isfinite(x) else y for x, y in zip(values, SUBSTITUTES, strict=True)]
         domain = _points_in(manipulable[variable.name]) if variable.name in manipulable else column
         columns[variable.name] = [column[0], *domain[1:]]
-        yield variable if works else replace(variable, mechanism=Elementwise(variable.name, variable.mechanism))
+        if takes_arrays:
+            yield variable
+        else:
+            yield replace(variable, mechanism=Elementwise(variable.name, variable.mechanism))
 
 
 def _points_in(domain: Interval) -> list[float]:
@@ -78,8 +85,11 @@ def _points_in(domain: Interval) -> list[float]:
     return domains.points_to_native(domains.round([[share] for share in SHARES]))[:, 0].tolist()
 
 
-def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:
-    """Return the values at the rows of the causes, and whether arrays give the same."""
+def _try_mechanism(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bool]:
+    """Return the values at the rows of the causes, and whether arrays give the same.
+
+    ``causes`` has the values of each argument; row i consists of the i-th value of every argument.
+    """
     name, function = variable.name, variable.mechanism
     rows = list(zip(*causes, strict=True))
     with np.errstate(all="ignore"):
@@ -88,19 +98,21 @@ def _try(variable: Variable, causes: list[list[float]]) -> tuple[list[float], bo
             _require_success(name, rows[0], errors, len(rows))
         values = [value for value, _ in results]
         _require_repeatable(name, values, [_attempt(function, row)[0] for row in rows])
-        # Try arrays of one axis, and arrays of two axes that broadcast together, as an oracle makes them.
         columns = [np.array(column) for column in causes]
+        if not _agrees(function, columns, values):
+            return values, False
+        # An oracle also gives arrays of two axes that broadcast together: here odd arguments vary along the first axis
+        # and even ones along the second.
         crossed = [column[:, None] if index % 2 else column for index, column in enumerate(columns)]
-        grid = [
-            [_attempt(function, [column[(i, j)[index % 2 == 0]] for index, column in enumerate(causes)])[0]
-             for j in range(ROWS)]
-            for i in range(ROWS)
-        ]  # fmt: skip
-        works = _agrees(function, columns, values) and _agrees(function, crossed, grid)
-    return values, works
+        grid = np.empty((ROWS, ROWS))
+        for i, j in np.ndindex(ROWS, ROWS):
+            row = [column[i if index % 2 else j] for index, column in enumerate(causes)]
+            grid[i, j], _ = _attempt(function, row)
+        return values, _agrees(function, crossed, grid)
 
 
 def _attempt(function: Callable[..., Any], row: Sequence[float]) -> tuple[float, Exception | None]:
+    """Return the value of a function, and None; or nan, and the error that it raised."""
     try:
         return _number(function(*row)), None
     # A user's function may raise anything.
@@ -116,13 +128,13 @@ def _number(result: Any) -> float:
 
 def _require_success(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
     """Refuse a mechanism that fails at all values, unless all errors are of arithmetic."""
-    first = errors[0]
-    arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
-    if len(errors) < tried or arithmetic:
+    are_arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
+    if len(errors) < tried or are_arithmetic:
         return
+    error = errors[0]
     raise ArgumentError(
-        f"the mechanism of {name} must take numbers and give one; it fails with {type(first).__name__}: {first}"
-    ) from first
+        f"the mechanism of {name} must take numbers and give one; it fails with {type(error).__name__}: {error}"
+    ) from error
 
 
 def _require_repeatable(name: str, values: Sequence[float], repeated: Sequence[float]) -> None:

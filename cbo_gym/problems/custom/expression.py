@@ -26,11 +26,11 @@ CONSTANTS = {"pi": math.pi, "e": math.e}
 UNNAMEABLE = "__debug__"
 RESERVED = frozenset({*FUNCTIONS, *CONSTANTS, UNNAMEABLE})
 MAX_CHARACTERS = 5_000
-# Largest depth of nested parts; a sum of n terms counts n.
+# Largest depth of the syntax tree; a sum of n terms has depth n.
 MAX_DEPTH = 200
-# Number of characters of an equation in an error.
+# Number of characters of an equation that an error shows.
 SHOWN = 100
-# Not `and`, `or`, `not`, `in`, `is` and chains of comparisons: they fail on arrays, though not on single numbers.
+# The operators `and`, `or`, `not`, `in`, `is` and chains of comparisons are missing because they fail on arrays.
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
     ast.Mod: "modulo", ast.Pow: "power", ast.UAdd: "same", ast.USub: "negative", ast.Lt: "less",
@@ -39,10 +39,12 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 
 def spelling(names: Iterable[str]) -> dict[str, str]:
-    """Return the form of each name in Python code -> the name: ``µ`` (U+00B5) becomes ``μ`` (U+03BC) there.
+    """Return the spelling of each name in parsed Python code -> the name.
+
+    Python's parser normalises identifiers: it reads ``µ`` (U+00B5) as ``μ`` (U+03BC), for example.
 
     Raises:
-        ArgumentError: if two names have the same form.
+        ArgumentError: if two names have the same spelling in code.
     """
     spelled: dict[str, str] = {}
     for name in names:
@@ -53,10 +55,10 @@ def spelling(names: Iterable[str]) -> dict[str, str]:
 
 
 class Equation:
-    """The right-hand side of an equation as a function; its arguments are the names in it, sorted.
+    """The right-hand side of an equation as a function, whose arguments are the names in it, sorted.
 
     Args:
-        string: The right-hand side, by which equations are copied, compared and pickled.
+        string: the right-hand side. Two equations are equal if their strings are, and a pickle has only the string.
 
     Raises:
         ArgumentError: if the string is not an expression, contains something that is not allowed, or a constant part
@@ -122,13 +124,18 @@ def _depth(tree: ast.AST) -> int:
 
 
 class _Index(int):
-    """Index in ``_Reader.steps`` of a part of the tree that depends on variables."""
+    """Index in ``_Reader.steps`` of the step that computes a part of the tree; the value of a constant is a float."""
 
 
 class _Reader:
-    """Converter of a syntax tree to steps; constant parts become numbers, so that their errors are raised at once.
+    """Converter of a syntax tree to the steps of an :class:`Expression`.
 
-    All numbers are floats: with Python's unlimited integers a tower of powers might never end.
+    Constant parts are evaluated at once, so that their errors are raised when the file is read. All numbers are floats,
+    because a tower of powers of Python's unlimited integers might take forever.
+
+    Attributes:
+        nodes: Name -> index of the step that reads its value.
+        steps: Steps so far.
     """
 
     def __init__(self, equation: str) -> None:
@@ -161,9 +168,9 @@ class _Reader:
                         "not a < x < b"
                     )
                 name = self._operator(node.ops[0])
-                holds = self._apply(node, name, self.read(node.left), self.read(node.comparators[0]))
+                is_true = self._apply(node, name, self.read(node.left), self.read(node.comparators[0]))
                 # Make it a float, because truth values add up differently as numbers and in arrays.
-                return self._apply(node, "multiply", 1.0, holds)
+                return self._apply(node, "multiply", 1.0, is_true)
         raise self._refusal(type(node).__name__, "write arithmetic")
 
     def _read_name(self, name: str) -> float | _Index:
@@ -200,6 +207,7 @@ class _Reader:
         return ArgumentError(f"{construct} is not allowed in the equation {self._equation}; {instead}")
 
     def _apply(self, node: ast.expr, name: str, *operands: Any) -> float | _Index:
+        """Return the value of an operation on constants, else the index of a new step; ``node`` is for errors."""
         if any(isinstance(operand, _Index) for operand in operands):
             return self._step(name, *map(self.index, operands))
         try:
@@ -227,5 +235,5 @@ def _unparse(node: ast.expr) -> str:
     try:
         return ast.unparse(node)[:SHOWN]
     except ValueError:
-        # Python does not write a whole number of thousands of digits.
+        # Python refuses to print an integer of thousands of digits.
         return "a number"
