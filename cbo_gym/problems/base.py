@@ -1,4 +1,9 @@
-"""Problem: a structural causal model, the interventions allowed on it, and its source."""
+"""Benchmark problems: a structural causal model (SCM), the interventions allowed on it, and its source.
+
+Each function of :mod:`cbo_gym.problems.systems` returns a :class:`Problem`, and so does :func:`cbo_gym.custom_problem`.
+An environment plays a problem in one feedback mode; data that only one mode needs are a :class:`ModeData`. The
+functions at the end are shared by several systems.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,6 @@ from cbo_gym.scm import (
     System,
     Zero,
 )
-from cbo_gym.scm.formula import non_negative as non_negative
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.scm.system import Structure
 from cbo_gym.scm.values import Composition
@@ -35,7 +39,7 @@ from cbo_gym.task import GraphKnowledge
 
 MAX_NAME = 200  # characters
 MAX_TARGETS = 1024
-# (weight, mean, c) of each component.
+# (weight, mean, c) of each component, see mixture_noise.
 MixtureComponents = Sequence[Sequence[float]]
 
 
@@ -47,10 +51,10 @@ class ModeData(ABC):
         """Raise ArgumentError if the data do not fit the problem's system; the problem adds its name to the error."""
 
     def transform(self, transform: Transform) -> ModeData | None:
-        """Return the data of a transformed problem; None if the transform does not apply to them.
+        """Return the data of an instance of the problem; None if the transform has no names for their variables.
 
         Raises:
-            ArgumentError: if they cannot be transformed.
+            ArgumentError: if data of this type cannot be transformed.
         """
         raise ArgumentError(
             f"a problem with {type(self).__name__} has no instances, because these data cannot be transformed; "
@@ -126,10 +130,9 @@ class ProblemStatement:
         self.require_settable([*self.manipulable, *frozenset().union(*self.targets)])
         if missing := frozenset().union(*self.targets) - set(self.manipulable):
             raise ArgumentError(f"no domain is given for the targets {sorted(missing)}")
-        best = self.optimal_do
-        if best is not None and not (frozenset(best) in self.targets and self._are_settings(best)):
+        if self.optimal_do is not None and not self._is_allowed(self.optimal_do):
             raise ArgumentError(
-                f"optimal_do must set one of the targets to values in their domains; given {dict(best)}"
+                f"optimal_do must set one of the targets to values in their domains; given {dict(self.optimal_do)}"
             )
         types = [type(data) for data in self.modes]
         if len(set(types)) < len(types):
@@ -137,10 +140,12 @@ class ProblemStatement:
         for data in self.modes:
             data.check(self)
 
-    def _are_settings(self, values: Mapping[str, Any]) -> bool:
-        """Return whether variables can be set to these values."""
+    def _is_allowed(self, intervention: Mapping[str, Any]) -> bool:
+        """Return whether a hard intervention sets one of the targets, to values in their domains."""
+        if frozenset(intervention) not in self.targets:
+            return False
         domains = Domains(self.manipulable)
-        numbers = {name: domains.number(name, value) for name, value in values.items()}
+        numbers = {name: domains.number(name, value) for name, value in intervention.items()}
         return all(map(is_finite_number, numbers.values())) and all(
             self.manipulable[name][0] <= number <= self.manipulable[name][1] for name, number in numbers.items()
         )
@@ -151,7 +156,8 @@ class ProblemStatement:
 
     def with_data(self, data: ModeData, **changes: Any) -> Self:
         """Return the problem with the data of one mode replaced or added, and with changed fields."""
-        return replace(self, modes=[*(other for other in self.modes if type(other) is not type(data)), data], **changes)
+        other_modes = [other for other in self.modes if type(other) is not type(data)]
+        return replace(self, modes=[*other_modes, data], **changes)
 
     def require_settable(self, names: Iterable[str]) -> None:
         """Raise ArgumentError if a name is not an observed variable other than the reward."""
@@ -186,24 +192,24 @@ class Problem(ProblemStatement):
         null_action: the soft action, in [0, 1] per coordinate, that counts as "no intervention" if the number of
             interventions is limited; zeros by default.
         manipulable: variable -> native ``(low, high)`` or ``TypedDomain`` of its hard interventions.
-        targets: the sets of variables that a hard intervention may set, usually with the empty set, to only observe.
+        targets: the sets of variables that a hard intervention may set. The empty set, to only observe, is usually one.
         optimal_action: a maximiser of E[Y | a] in [0, 1] per coordinate; None if there is no closed form.
         optimal_do: variable -> native value or label, a hard intervention that maximises E[Y | do] over all targets;
             None if theory gives none.
         noiseless_mean: whether E[Y | a] equals the reward without noise for every soft action. It does if the noise
             has mean zero and enters the reward linearly.
-        composition: known function of the other observed nodes that gives the reward, or the reward's mean if it has
-            noise, for methods of composite optimisation; else None. It takes name -> value and uses only plain
-            operators, so that values may be NumPy arrays or torch tensors.
+        composition: function from the other observed nodes, name -> value, to the reward (to its mean if it is noisy),
+            for methods of composite optimisation; None if agents do not know it. It uses only plain operators, so that
+            values may be NumPy arrays or torch tensors.
         noise_known: whether agents know the exogenous distributions.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel behind the reward function, over actions
             in [0, 1]; None if agents do not know it.
-        limits: limits among the values that an action sets, in soft and hard mode, see :mod:`cbo_gym.actions.limits`:
-            ``"a + b <= 5"``, ``"at most 2 of a, b, c"``.
+        limits: limits on the values that an action sets, in soft and hard mode, such as ``"a + b <= 5"`` and
+            ``"at most 2 of a, b, c"``, see :mod:`cbo_gym.actions.limits`.
         outcomes: objectives, constraints and costs; None for the system's reward as the objective.
         knowledge: agents' knowledge of the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; None
             if they know all of it.
-        modes: data of single feedback modes, at most one of each type, see :mod:`cbo_gym.problems.modes`.
+        modes: data that only one feedback mode needs, at most one of each type, see :mod:`cbo_gym.problems.modes`.
         transform: transform from the published problem to this instance of it, see
             :mod:`cbo_gym.problems.variations.instance`; None for the published problem.
 
@@ -226,15 +232,7 @@ def _require_name(name: object) -> None:
 
 
 def require_interval(name: str, value: object) -> None:
-    """Raise ArgumentError unless a value is ``(low, high)`` with finite numbers and low < high.
-
-    Args:
-        name: name of the argument, for the message.
-        value: value to check.
-
-    Raises:
-        ArgumentError: if it is not.
-    """
+    """Raise ArgumentError, with the argument's name, unless a value is ``(low, high)``, finite and low < high."""
     pair = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else ()
     if not (len(pair) == 2 and all(map(is_finite_number, pair)) and 0 < pair[1] - pair[0] < math.inf):
         raise ArgumentError(f"{name} must be low < high, two finite numbers; given {short_repr(value)}")
@@ -262,12 +260,8 @@ def minimal_targets(
 def gaussian_noise(std: float, name: str = "noise_std") -> Distribution:
     """Return normal noise with mean 0, or no noise if ``std`` is 0.
 
-    Args:
-        std: standard deviation.
-        name: name of the argument, for the message.
-
     Raises:
-        ArgumentError: if ``std`` is negative or not finite.
+        ArgumentError: if ``std`` is negative or not finite; the message says ``name`` instead of ``std``.
     """
     require_not_negative(name, std)
     return Normal(0.0, std) if std else Zero()
@@ -289,8 +283,8 @@ def mixture_noise(components: MixtureComponents, noise_std: float, noise_scale: 
     for name, value in (("noise_std", noise_std), ("noise_scale", noise_scale)):
         require_positive(name, value)
     rows = components.tolist() if isinstance(components, np.ndarray) else components
-    triples = isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) and len(row) == 3 for row in rows)
-    if not triples or not rows:
+    is_list = isinstance(rows, list | tuple)
+    if not is_list or not rows or not all(isinstance(row, list | tuple) and len(row) == 3 for row in rows):
         raise ArgumentError(
             f"components must be triples (weight, mean, c), at least one; given {short_repr(components)}"
         )
@@ -305,7 +299,8 @@ def clip_fraction(x: Any) -> Floats:
     """Clip ``x`` to [0, 1].
 
     On a single float this arithmetic is several times faster than NumPy's clip, and no rounding error leaves [0, 1].
+    It uses that ``x + |x|`` is ``2 max(x, 0)``, twice.
     """
-    twice_low = x + abs(x)
-    twice_rest = 2.0 - twice_low
-    return 1.0 - 0.25 * (twice_rest + abs(twice_rest))
+    twice_non_negative = x + abs(x)
+    twice_distance_to_1 = 2.0 - twice_non_negative
+    return 1.0 - 0.25 * (twice_distance_to_1 + abs(twice_distance_to_1))

@@ -32,14 +32,14 @@ def build_problem(builder: str | Problem, **parameters: Any) -> Problem:
         hints = "".join(did_you_mean(name, allowed) for name in unknown)
         raise ArgumentError(f"{builder} takes the parameters {sorted(allowed)}; given also {unknown}{hints}")
     try:
-        built = builder_of(builder)(**parameters)
+        problem = import_builder(builder)(**parameters)
     except CBOGymError:
         raise
     except FAULTS as error:
         raise ArgumentError(f"cannot build {builder} with {short_repr(parameters)}: {shorten(str(error))}") from error
-    if not isinstance(built, Problem):
-        raise ArgumentError(f"{shorten(builder)} must return a Problem; it returned a {type(built).__name__}")
-    return built
+    if not isinstance(problem, Problem):
+        raise ArgumentError(f"{shorten(builder)} must return a Problem; it returned a {type(problem).__name__}")
+    return problem
 
 
 def builder_parameters(builder: str | Problem) -> list[str]:
@@ -50,16 +50,16 @@ def builder_parameters(builder: str | Problem) -> list[str]:
     """
     if isinstance(builder, Problem) or _is_file(builder):
         return []
+    function = import_builder(builder)
     try:
-        return list(inspect.signature(builder_of(builder)).parameters)
+        return list(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
         # The object is not callable or has no signature.
-        if isinstance(error, ArgumentError):
-            raise
         raise ArgumentError(f"{short_repr(builder)} names no function that builds a problem ({error})") from error
 
 
 def _is_file(builder: str | None) -> bool:
+    """Return whether a builder is the path of a YAML file; raise ArgumentError if it is no path at all."""
     if builder is None:
         raise ArgumentError(
             "give the problem to play, problem=...: a Problem, as cbo_gym.custom_problem makes it, the path of a YAML "
@@ -77,8 +77,8 @@ def is_yaml_file(path: str) -> bool:
     return path.lower().endswith((".yaml", ".yml"))
 
 
-def builder_of(path: str) -> Callable[..., Problem]:
-    """Return the object at an import path; importing it runs that module's code.
+def import_builder(path: str) -> Callable[..., Problem]:
+    """Return the object at an import path ``"package.module:function"``; this runs the module's code.
 
     Raises:
         ArgumentError: if there is nothing there.

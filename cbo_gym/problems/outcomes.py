@@ -1,4 +1,4 @@
-"""Outcomes: objectives, constraints and costs of a problem."""
+"""The aims of a problem: its objectives, constraints and costs, with the checks that they fit the system."""
 
 from __future__ import annotations
 
@@ -104,8 +104,10 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> 
         if not isinstance(constraint, Constraint):
             raise ArgumentError(f"{name}: constraints must be of type Constraint; given {short_repr(constraint)}")
         if constraint.node not in allowed:
-            reason = "is latent" if constraint.node in scm.all_names else "is unknown"
-            reason = "is the reward, which is optimised" if constraint.node == scm.reward else reason
+            if constraint.node == scm.reward:
+                reason = "is the reward, which is optimised"
+            else:
+                reason = "is latent" if constraint.node in scm.all_names else "is unknown"
             raise ArgumentError(
                 f"{name}: a constraint is on the expected value of an observed node; "
                 f"{short_repr(constraint.node)} {reason}; choose from {allowed}{did_you_mean(constraint.node, allowed)}"
@@ -118,22 +120,17 @@ def check_constraints(name: str, constraints: Iterable[Any], scm: Structure) -> 
 
 
 def check_objectives(outcomes: Outcomes, scm: Structure, settable: Iterable[str]) -> None:
-    """Check that the objectives of a problem with several fit its system.
-
-    Args:
-        outcomes: the outcomes; without several objectives there is nothing to check.
-        scm: the system.
-        settable: variables that interventions may set.
+    """Check that several objectives fit the system; ``settable`` are the variables that interventions may set.
 
     Raises:
         ArgumentError: if there is a single objective, an objective is repeated, is not an observed variable or can be
             set, a direction is not one of :data:`DIRECTIONS`, the cost is an objective but rounds are free, the
             system's reward is not an objective, or there are constraints.
     """
-    names = [objective.name for objective in outcomes.objectives if isinstance(objective, Objective)]
     if not outcomes.objectives:
         return
-    if len(names) < max(2, len(outcomes.objectives)) or len(set(names)) < len(names):
+    names = [objective.name for objective in outcomes.objectives if isinstance(objective, Objective)]
+    if len(set(names)) < max(2, len(outcomes.objectives)):
         raise ArgumentError(f"objectives must be two or more different objectives of type Objective; "
                             f"given {outcomes.objectives}")  # fmt: skip
     if unknown := [objective.direction for objective in outcomes.objectives if objective.direction not in DIRECTIONS]:

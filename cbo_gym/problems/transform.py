@@ -1,4 +1,7 @@
-"""Transform: the symmetry by which an instance differs from its problem."""
+"""The change of names, units and orders that turns a published problem into one of its instances.
+
+:mod:`cbo_gym.problems.variations.instance` draws it. It applies to systems, actions and the data of feedback modes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from cbo_gym.scm.units import IDENTITY, TransformedComposition, Unit
 INSTANCE_STREAM = 7
 # Random streams of an instance.
 TRANSFORM, NODES, DOMAINS, SETS, ARMS, CONTEXTS = range(6)
-# An action as the registry writes it.
+# An action in the form of RecordedOptimum.action.
 Record = Any
 Item = TypeVar("Item")
 
@@ -32,8 +35,10 @@ def instance_generator(instance: int, stream: int) -> np.random.Generator:
 class Transform:
     """New names, units and orders of a problem's variables, soft parameters and sets.
 
+    A unit is linear in the old one unless it is bent, see :class:`~cbo_gym.scm.units.Unit`.
+
     Attributes:
-        instance: Number of the instance, which draws the orders of sets.
+        instance: Number of the instance, which is the seed for the orders of sets.
         names: New name of each variable, and of each named soft parameter.
         units: Unit of each transformed node, by its old name.
         reward: Unit of the reward.
@@ -59,8 +64,11 @@ class Transform:
         """Return transformed soft parameters in [0, 1], each at its new index."""
         transformed = [0.0] * len(point)
         for value, (index, unit) in zip(point, self.coordinates, strict=True):
-            (low, high), (first, last) = unit.old, unit.new
-            share = value if unit is IDENTITY else (unit.to_new(low + (high - low) * value) - first) / (last - first)
+            share = value
+            if unit is not IDENTITY:
+                (old_low, old_high), (new_low, new_high) = unit.old, unit.new
+                native = unit.to_new(old_low + (old_high - old_low) * value)
+                share = (native - new_low) / (new_high - new_low)
             transformed[index] = min(max(float(share), 0.0), 1.0)
         return tuple(transformed)
 
@@ -84,8 +92,8 @@ class Transform:
 
     def reorder(self, items: Sequence[Item]) -> list[Item]:
         """Return items, one for each soft parameter, in the new order of the parameters."""
-        indices = [index for index, _ in self.coordinates]
-        return [items[indices.index(index)] for index in range(len(items))]
+        new_indices = [index for index, _ in self.coordinates]
+        return [items[new_indices.index(index)] for index in range(len(items))]
 
     def shuffle(self, items: Sequence[Item], stream: int) -> list[Item]:
         """Return items in another order, which depends on their number, the instance and the stream."""
@@ -93,8 +101,8 @@ class Transform:
 
     def domains(self, domains: Mapping[str, Interval]) -> dict[str, Interval]:
         """Return transformed domains of hard interventions, in another order."""
-        pairs = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
-        return dict(self.shuffle(pairs, DOMAINS))
+        transformed = [(self.names[name], self._interval(name, domain)) for name, domain in domains.items()]
+        return dict(self.shuffle(transformed, DOMAINS))
 
     def _interval(self, name: str, domain: Interval) -> Interval:
         if name not in self.units:
@@ -112,6 +120,7 @@ class Transform:
         known = {name: distribution for name, distribution in noise.items() if distribution is not None}
         return TransformedSystem(system, self.names, self.units, nodes, self.coordinates, known)
 
-    def composition(self, known: Callable[..., Any], nodes: Sequence[str]) -> TransformedComposition:
-        """Return the composition, the known function of the nodes that gives the reward, in new names and units."""
-        return TransformedComposition(known, {name: (self.names[name], self.unit(name)) for name in nodes}, self.reward)
+    def composition(self, composition: Callable[..., Any], nodes: Sequence[str]) -> TransformedComposition:
+        """Return the function from the nodes to the reward, in new names and units."""
+        units = {name: (self.names[name], self.unit(name)) for name in nodes}
+        return TransformedComposition(composition, units, self.reward)

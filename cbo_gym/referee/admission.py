@@ -20,7 +20,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean
 from cbo_gym.evaluation.play.grid import Cell, cell_of
 from cbo_gym.evaluation.runs.results import Run, last_line
 from cbo_gym.modes import OUTCOME_KEYWORDS, classes_of
-from cbo_gym.problems.build import builder_of
+from cbo_gym.problems.build import import_builder
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
@@ -61,7 +61,7 @@ def admit_env(label: str) -> Spec:
 def env_parameter_types(entry: EnvEntry) -> ParameterTypes:
     """Return the keywords that a registered environment accepts in a label, with their types."""
     return {
-        **parameter_types(builder_of(entry.problem)),
+        **parameter_types(import_builder(entry.problem)),
         **parameter_types(classes_of(entry.mode).DYNAMICS, inspect.Parameter.KEYWORD_ONLY),
         **dict.fromkeys(GENERAL, Any),
     }

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import sympy
 
-from cbo_gym.problems.base import clip_fraction, non_negative
+from cbo_gym.problems.base import clip_fraction
 from cbo_gym.scm.expression import STEPS, trace
+from cbo_gym.scm.formula import non_negative
 from website.maths.formulas import LETTERS, Formula, name_latex, number_latex
 
 C = [f"C{i}" for i in range(1, 51)]

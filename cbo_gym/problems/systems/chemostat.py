@@ -23,10 +23,11 @@ from cbo_gym._util.summation import add_up
 from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.errors import ArgumentError, shorten
-from cbo_gym.problems.base import Problem, non_negative
+from cbo_gym.problems.base import Problem
 from cbo_gym.problems.systems import compositions
 from cbo_gym.problems.systems.exogenous import PAPER
 from cbo_gym.scm import Floats, GaussianMixture, StructuralCausalModel, Variable
+from cbo_gym.scm.formula import non_negative
 
 FILE_NAME = "chemostat.yaml"
 
