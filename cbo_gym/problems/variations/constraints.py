@@ -1,12 +1,12 @@
-"""Constraints that actions must meet in expectation, as a keyword of any environment.
+"""Constraints that actions must meet in expectation, read from strings: a keyword of any environment.
 
-``gym.make("CBO/ToyGraph-v0", constraints=["X0 <= 3"])`` is ToyGraph where only actions with E[X0 | action] <= 3 count.
+With ``gym.make("CBO/ToyGraph-v0", constraints=["X0 <= 3"])`` only actions with E[X0 | action] <= 3 are feasible.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Literal, NamedTuple
@@ -23,35 +23,27 @@ SIDES: dict[str, Literal["<=", ">="]] = {
 }  # fmt: skip
 SIGN = "|".join(SIDES)
 NUMBER = r"[^<>=≤≥⩽⩾]+"
+# The strings before and after the name of the node in a constraint.
 BEFORE = re.compile(rf"\s*(?:(?P<number>{NUMBER})(?P<sign>{SIGN})\s*)?")
 AFTER = re.compile(rf"\s*(?:(?P<sign>{SIGN})(?P<number>{NUMBER}))?")
 
 
 def constrain(outcomes: Outcomes, constraints: object, names: Collection[str]) -> Outcomes:
-    """Return the outcomes of a problem with its constraints replaced.
-
-    Args:
-        outcomes: outcomes of the problem.
-        constraints: constraints, as :func:`read_constraints` takes them; None for the problem's own.
-        names: the system's variables.
-
-    Raises:
-        ArgumentError: if the constraints cannot be read.
-    """
+    """Return the outcomes with their constraints replaced by those that :func:`read_constraints` reads, unless None."""
     return outcomes if constraints is None else replace(outcomes, constraints=read_constraints(constraints, names))
 
 
 def read_constraints(constraints: object, names: Collection[str]) -> tuple[Constraint, ...]:
-    """Return the different constraints of a list of strings.
+    """Read constraints from a list of strings; equal ones are returned once.
 
     Args:
         constraints: at most 100 strings such as ``"acid level <= 2"``, ``"2 >= acid level"`` or
             ``"0 <= acid level <= 2"``, which is two constraints; or one such string. ``<`` means ``<=``, and
             ``>`` means ``>=``.
-        names: the system's variables. If a string contains several names, the longest is meant.
+        names: the system's variables. If a string contains several names, the longest is taken.
 
     Raises:
-        ArgumentError: naming the string that has another form, or whose threshold is not a number.
+        ArgumentError: if a string has another form or its threshold is not a number; the message names the string.
     """
     strings = [constraints] if isinstance(constraints, str) else constraints
     if not isinstance(strings, list | tuple) or len(strings) > MAX_CONSTRAINTS:
@@ -63,10 +55,9 @@ def read_constraints(constraints: object, names: Collection[str]) -> tuple[Const
 
 
 def require_compatible(constraints: Collection[Constraint]) -> None:
-    """Refuse two constraints that no value can meet. A study has no simulator to search for a feasible action.
+    """Raise ArgumentError if two constraints on a node contradict each other.
 
-    Raises:
-        ArgumentError: naming both.
+    Studies call it, because they have no simulator that could tell whether an action is feasible.
     """
     for lower, upper in product(constraints, constraints):
         if lower.node == upper.node and lower.side == ">=" and upper.side == "<=" and lower.threshold > upper.threshold:
@@ -74,38 +65,27 @@ def require_compatible(constraints: Collection[Constraint]) -> None:
 
 
 class _Match(NamedTuple):
-    """A way to read a string: the node, and its limits as strings, the lower one first."""
+    """A way to read a string: the node, and a side and a threshold for each limit, the lower limit first."""
 
     node: str
     limits: list[tuple[Literal["<=", ">="], str]]
 
     @property
     def thresholds(self) -> list[float | None]:
+        """The numbers of the limits; None for a threshold that is not a number."""
         return [number_in(threshold) for _, threshold in self.limits]
 
 
 def _read(value: object, names: Collection[str]) -> list[Constraint]:
     string = value if isinstance(value, str) else ""
-    known = list(_matches(string, names))
-    # An operand that is neither a name nor a number is an unknown name, which the system reports.
+    matches = list(_matches(string, names))
+    # An operand that is neither a variable nor a number is taken for a name; check_constraints reports it as unknown.
     operands = [operand.strip() for operand in re.split(SIGN, string)]
-    unknown = _matches(
-        string, [operand for operand in operands if operand and "=" not in operand and number_in(operand) is None]
-    )
-    match = next((candidate for candidate in (*known, *unknown) if None not in candidate.thresholds), None)
-    if match is None and known:
-        threshold = known[0].limits[known[0].thresholds.index(None)][1].strip()
-        raise ArgumentError(
-            f"the threshold of the constraint {short_repr(value)} on {known[0].node!r} is not a number: "
-            f"{short_repr(threshold)}"
-        )
+    unknown_names = [operand for operand in operands if operand and "=" not in operand and number_in(operand) is None]
+    candidates = [*matches, *_matches(string, unknown_names)]
+    match = next((candidate for candidate in candidates if None not in candidate.thresholds), None)
     if match is None:
-        equality = "=" in string and not re.search("[<>≤≥⩽⩾]", string)
-        remedy = "; for an equality, write a narrow interval such as '1.9 <= NODE <= 2.1'" if equality else ""
-        raise ArgumentError(
-            f"cannot read the constraint {short_repr(value)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
-            f"'NUMBER <= NODE <= NUMBER'{remedy}"
-        )
+        raise ArgumentError(_reading_error(string, value, matches))
     sides, thresholds = [side for side, _ in match.limits], [float(threshold or 0.0) for threshold in match.thresholds]
     if len(set(sides)) < len(sides) or thresholds[0] > thresholds[-1]:
         raise ArgumentError(
@@ -113,6 +93,22 @@ def _read(value: object, names: Collection[str]) -> list[Constraint]:
             "smaller side, as in '0 <= NODE <= 2'"
         )
     return [Constraint(match.node, side, threshold) for side, threshold in zip(sides, thresholds, strict=True)]
+
+
+def _reading_error(string: str, value: object, matches: Sequence[_Match]) -> str:
+    """Return why no match has numbers as thresholds."""
+    if matches:
+        node, limits = matches[0]
+        threshold = limits[matches[0].thresholds.index(None)][1].strip()
+        return (
+            f"the threshold of the constraint {short_repr(value)} on {node!r} is not a number: {short_repr(threshold)}"
+        )
+    is_equality = "=" in string and not re.search("[<>≤≥⩽⩾]", string)
+    remedy = "; for an equality, write a narrow interval such as '1.9 <= NODE <= 2.1'" if is_equality else ""
+    return (
+        f"cannot read the constraint {short_repr(value)}; write 'NODE <= NUMBER', 'NODE >= NUMBER' or "
+        f"'NUMBER <= NODE <= NUMBER'{remedy}"
+    )
 
 
 def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
@@ -131,11 +127,7 @@ def _matches(string: str, names: Collection[str]) -> Iterator[_Match]:
 
 
 def require_known(outcomes: Outcomes, knowledge: GraphKnowledge) -> None:
-    """Refuse constrained nodes, or objectives, that agents do not know.
-
-    Raises:
-        ArgumentError: naming them.
-    """
+    """Raise ArgumentError if agents do not know a constrained node or an objective."""
     nodes = list(knowledge.nodes)
     if hidden := [str(constraint) for constraint in outcomes.constraints if constraint.node not in nodes]:
         raise ArgumentError(f"the constraints {hidden} are on nodes that agents do not know; they know {nodes}")

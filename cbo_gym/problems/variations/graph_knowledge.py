@@ -1,12 +1,13 @@
-"""Agents' knowledge of a problem's causal graph: all of it, the names alone, a wrong diagram, or candidates.
+"""Change what agents know of a problem's causal graph: all of it, only the names, a wrong diagram, or candidates.
 
-Rewards, optimum and regret are those of the true problem. Actions and observations follow from the known graph:
+The true graph still gives the rewards, the optimum and the regret. What agents know gives actions and observations:
 
-* Variables are in a topological order of the known diagram. Without one they are sorted by name. In masked mode they
-  keep the order of the base arms.
-* Hard mode offers the minimal intervention sets of the known diagram or of any candidate; if agents have neither, all
-  sets that are no larger than those of the problem. Sets that do not come from a graph are kept.
-* The nodes of soft actions, scopes and noise stay known. A composition is known only with a diagram.
+* Variables are in a topological order of the diagram that agents are given. Without one they are sorted by name. In
+  masked mode they keep the order of the base arms.
+* Hard mode offers the minimal intervention sets of the given diagram or of any candidate. If agents have neither, it
+  offers all sets that are no larger than those of the problem. Sets that do not come from a graph stay the same.
+* Agents still know which nodes an action enters, the scopes, and what they knew of the noise. They know a composition
+  only if they have a diagram.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 GRAPH_KEYWORDS = ("graph", *CHANGES, "graph_seed", "graph_candidates")
 MAX_CANDIDATES = 64
-# Largest number of draws of a random change; the second for large graphs, whose draws take longer.
+# Largest number of draws of a random change; for large graphs, whose draws take longer, it falls to MIN_DRAWS.
 MAX_DRAWS, MIN_DRAWS = 1000, 100
 # Largest number of draws times the squared number of nodes, unless that leaves fewer than MIN_DRAWS draws.
 MAX_PAIRS = 1_000_000
@@ -55,7 +56,7 @@ class _NoSuchChangeError(ArgumentError):
 
 
 def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> Problem:
-    """Return the problem with another knowledge of its graph for the agents.
+    """Return the problem with less, or other, knowledge of its graph for the agents.
 
     Args:
         problem: A problem whose graph is known.
@@ -66,10 +67,10 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
             * With ``"wrong"``: ``graph_missing``, ``graph_added`` and ``graph_reversed``, each a number of directed
               edges or a list of edges ``(cause, effect)``; ``graph_omitted``, a number of variables that no action sets
               or enters, or a list of such variables; and ``graph_seed``. By default one edge is missing.
-            * With ``"partial"``: ``graph_candidates`` and ``graph_seed``. The candidates are at most 64: None for the
-              Markov equivalence class with the reward as a sink; a number of diagrams, which are the true one and
-              others with one edge missing, added or reversed; or a list of diagrams or of lists of edges, with a
-              warning if the true diagram is missing.
+            * With ``"partial"``: ``graph_candidates`` and ``graph_seed``. There are at most 64 candidates. None stands
+              for the Markov equivalence class in which the reward has no effects; a number n for the true diagram and
+              n - 1 others with one edge missing, added or reversed; or give a list of diagrams or of lists of edges. If
+              the list lacks the true diagram, there is a warning.
 
     Raises:
         ArgumentError: if ``graph`` or a keyword is unknown; if more changes are given than there are edges or
@@ -94,7 +95,7 @@ def with_knowledge(problem: Problem, graph: str = "known", **keywords: Any) -> P
 
 
 def describe_knowledge(problem: Problem) -> str:
-    """Return a summary of the agents' knowledge of a problem's graph. It reveals what agents must not know."""
+    """Return a summary of what agents know of a problem's graph, for users only: it says whether that is true."""
     knowledge, truth = problem.knowledge, problem.scm.diagram
     if knowledge is None:
         return "the true graph"
@@ -141,7 +142,7 @@ def _near_diagrams(problem: Problem, rng: np.random.Generator, count: int) -> li
             continue
         try:
             diagram = wrong_diagram(problem, rng, {change: 1})
-        # Such a failure takes many draws, so few are allowed.
+        # This error comes after many draws, so it may occur only a few times.
         except _NoSuchChangeError:
             attempts_left[change] -= 1
             continue
@@ -157,7 +158,7 @@ def _near_diagrams(problem: Problem, rng: np.random.Generator, count: int) -> li
 def wrong_diagram(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Change]) -> CausalDiagram:
     """Return the problem's diagram with changes, its nodes in topological order; see :func:`with_knowledge`.
 
-    Random changes are drawn again while they make a cycle or leave nothing to act on that affects the reward.
+    Random changes are drawn again while :func:`_find_flaw` finds a flaw, such as a cycle, in the diagram.
 
     Raises:
         ArgumentError: as :func:`with_knowledge`.
@@ -180,29 +181,24 @@ def _max_draws(problem: Problem) -> int:
 
 def _change_diagram(problem: Problem, rng: np.random.Generator, changes: Mapping[str, Change]) -> CausalDiagram:
     scm, reward = problem.scm, problem.scm.reward
-    fixed = {
-        *problem.manipulable,
-        *scm.action_nodes,
-        *(contexts.names if (contexts := problem.data(Contexts)) else ()),
-        reward,
-    }
-    if problem.data(SuperArms):
-        fixed |= set(scm.nodes)
-    free = [name for name in scm.nodes if name not in fixed]
-    removed = _choose_items(rng, changes, "graph_omitted", free, "variables no action enters")
+    contexts = problem.data(Contexts)
+    kept = {reward, *problem.manipulable, *scm.action_nodes, *(contexts.names if contexts else ())}
+    omissible = [] if problem.data(SuperArms) else [name for name in scm.nodes if name not in kept]
+    removed = _choose_items(rng, changes, "graph_omitted", omissible, "variables no action enters")
     diagram = scm.diagram.subgraph(set(scm.nodes) - set(removed)) if removed else scm.diagram
     edges = sorted(diagram.directed)
-    dropped = _choose_items(rng, changes, "graph_missing", edges, "edges")
-    reversible = [edge for edge in edges if edge[1] != reward and edge not in dropped]
+    missing = _choose_items(rng, changes, "graph_missing", edges, "edges")
+    reversible = [edge for edge in edges if edge[1] != reward and edge not in missing]
     flipped = _choose_items(rng, changes, "graph_reversed", reversible, "other edges that do not lead into the reward")
-    absent = _absent_edges(diagram.nodes, diagram.directed, reward)
-    addable = _draw_directions(rng, absent) if is_whole_number(changes.get("graph_added", 0)) else absent
-    new = _choose_items(rng, changes, "graph_added", addable, "pairs to join")
-    directed = diagram.directed - set(dropped) - set(flipped) | {(b, a) for a, b in flipped} | set(new)
+    addable = _absent_edges(diagram.nodes, diagram.directed, reward)
+    if is_whole_number(changes.get("graph_added", 0)):
+        addable = _draw_directions(rng, addable)
+    added = _choose_items(rng, changes, "graph_added", addable, "pairs to join")
+    directed = diagram.directed - set(missing) - set(flipped) | {(b, a) for a, b in flipped} | set(added)
     return CausalDiagram(diagram.nodes, directed, diagram.bidirected, allow_cycles=True)
 
 
-# Cached, because it is the same for every draw.
+# Cache it, because it is the same for every draw.
 @lru_cache(maxsize=1)
 def _absent_edges(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str) -> Sequence[Edge]:
     """Return the possible edges between unjoined nodes, in both directions except out of the reward."""
@@ -212,14 +208,14 @@ def _absent_edges(nodes: tuple[str, ...], directed: frozenset[Edge], reward: str
 
 def _draw_directions(rng: np.random.Generator, edges: Sequence[Edge]) -> list[Edge]:
     """Return one edge for each pair of nodes, in a random direction if both are among ``edges``."""
-    chosen = {frozenset(edges[i]): edges[i] for i in rng.permutation(len(edges))}
-    return sorted(chosen.values())
+    edge_of_pair = {frozenset(edges[i]): edges[i] for i in rng.permutation(len(edges))}
+    return sorted(edge_of_pair.values())
 
 
 def _choose_items(
-    rng: np.random.Generator, changes: Mapping[str, Change], keyword: str, known: Sequence[Any], items_name: str
+    rng: np.random.Generator, changes: Mapping[str, Change], keyword: str, choices: Sequence[Any], items_name: str
 ) -> list[Any]:
-    """Return random items of ``known`` if the change is their number, or the items that it lists; none by default.
+    """Return random items of ``choices`` if the change is their number, or the items that it lists; none by default.
 
     Raises:
         ArgumentError: if there are too few items, or an item is unknown.
@@ -227,23 +223,23 @@ def _choose_items(
     change = changes.get(keyword, 0)
     if is_whole_number(change):
         count = whole_number(keyword, change, at_least=0)
-        if count > len(known):
+        if count > len(choices):
             raise ArgumentError(
-                f"{keyword} must be at most {len(known)}, the number of {items_name}; given {short_repr(count)}"
+                f"{keyword} must be at most {len(choices)}, the number of {items_name}; given {short_repr(count)}"
             )
-        return [known[i] for i in rng.permutation(len(known))[:count]]
+        return [choices[i] for i in rng.permutation(len(choices))[:count]]
     if not isinstance(change, list | tuple):
         raise ArgumentError(f"{keyword} must be a number or a list; given {short_repr(change)}")
     items = [tuple(item) if isinstance(item, list) else item for item in change]
-    if unknown := [item for item in items if not _is_comparable(item) or item not in known]:
+    if unknown := [item for item in items if not _is_comparable(item) or item not in choices]:
         raise ArgumentError(
-            f"{keyword} names {short_repr(unknown)}; choose from the {items_name} {short_repr(list(known))}"
+            f"{keyword} names {short_repr(unknown)}; choose from the {items_name} {short_repr(list(choices))}"
         )
     return list(dict.fromkeys(items))
 
 
 def _is_comparable(value: object) -> bool:
-    """Return whether a value is a name or a tuple of names, such as an edge; others may not support ``==``."""
+    """Return whether a value is a name or a tuple of names; other values, such as arrays, may not support ``==``."""
     return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(name, str) for name in value))
 
 
@@ -330,18 +326,19 @@ def _targets(problem: Problem, knowledge: GraphKnowledge) -> Sequence[frozenset[
     if not all(is_minimal(problem.scm.diagram, reward, target) for target in targets):
         # These sets do not come from the graph.
         return targets
-    offered = _sets(list(problem.manipulable), max(map(len, targets), default=0))
-    if diagrams := [knowledge.diagram] if knowledge.diagram else knowledge.candidates:
-        return [target for target in offered if any(is_minimal(diagram, reward, target) for diagram in diagrams)]
-    return offered
+    sets = _small_sets(list(problem.manipulable), max(map(len, targets), default=0))
+    diagrams = [knowledge.diagram] if knowledge.diagram else knowledge.candidates
+    if not diagrams:
+        return sets
+    return [target for target in sets if any(is_minimal(diagram, reward, target) for diagram in diagrams)]
 
 
-def _sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
+def _small_sets(names: Sequence[str], largest: int) -> list[frozenset[str]]:
     """Return sets of up to ``largest`` names, smaller sets first; leave out sizes that would exceed ``MAX_TARGETS``."""
-    sets = [frozenset[str]()] if largest >= 0 else []
-    for size in range(1, largest + 1):
-        more = [frozenset(members) for members in combinations(names, size)]
-        if len(sets) + len(more) > MAX_TARGETS:
+    sets: list[frozenset[str]] = []
+    for size in range(largest + 1):
+        sets_of_size = [frozenset(members) for members in combinations(names, size)]
+        if len(sets) + len(sets_of_size) > MAX_TARGETS:
             break
-        sets += more
+        sets += sets_of_size
     return sets

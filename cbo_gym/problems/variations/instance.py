@@ -1,12 +1,17 @@
-"""Instances: the same task under a random transform of names, orders and units, so that its optimum is not known.
+"""Instances: a problem under a random transform of names, orders and units, so that no agent can know its optimum.
 
-An instance is drawn by its number, as in COCO (Hansen et al. 2021); instance 0 is the published problem. In the others
-nodes have neutral names, another topological order and other units. Units are scaled, shifted and reflected; those of
-variables that can be set are also nonlinear ("bent") where the agents' knowledge stays true. Soft parameters, targets,
-scopes and arms have another order. The reward, and with it the optimum, is scaled and shifted, unless it is in [0, 1]
-or comes from a known Gaussian process.
-Noise, compositions, constraints and costs are transformed too. Masked mode keeps units, discrete mode only reflects,
-and dynamic mode keeps the order of variables.
+An instance is drawn by its number, as in COCO (Hansen et al. 2021); instance 0 is the published problem. In any other
+instance
+
+* nodes have neutral names, another topological order and other units: scaled, shifted and perhaps reflected. The units
+  of variables that can be set are also nonlinear ("bent") if the agents' knowledge of the noise, the composition, the
+  costs and the constraints stays true under it;
+* soft parameters, targets, scopes and arms have another order;
+* the reward, and with it the optimum, is scaled and shifted, unless it is in [0, 1] or comes from a known Gaussian
+  process;
+* noise, compositions, constraints and costs are transformed accordingly.
+
+Masked mode keeps units, discrete mode only reflects them, and dynamic mode keeps the order of variables.
 """
 
 from __future__ import annotations
@@ -78,7 +83,7 @@ class InstanceRules:
     bends_parameters: ClassVar[bool] = True
     #: Whether the observed variables keep their order.
     keeps_order: ClassVar[bool] = False
-    #: Whether a price per unit without a reference is for the distance from 0.
+    #: Whether an action without a reference value costs its price per unit times its distance from 0.
     prices_from_zero: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, instance: int) -> None:
@@ -108,7 +113,7 @@ class InstanceRules:
         return 0
 
     def copies(self, name: str) -> list[str]:
-        """Return the variables of the system that a name stands for."""
+        """Return the variables of the system that a name stands for: in dynamic mode, one for each slice."""
         return [name]
 
     def draw(self) -> Transform:
@@ -122,6 +127,7 @@ class InstanceRules:
                 f"{self.problem.name} has {', '.join(map(repr, typed.values()))}, which have no other units, so it has "
                 "no instances; leave instance at 0"
             )
+        # The order of the draws fixes the instances.
         names = self._draw_names()
         units = self.units()
         coordinates = self._draw_coordinates()
@@ -137,6 +143,7 @@ class InstanceRules:
         numbers = self.rng.permutation(len(others)) + 1
         names: dict[str, str] = {}
         for old, new in zip([*others, reward], [*(f"V{number}" for number in numbers), REWARD], strict=True):
+            # The copies of X in slices are X_0, X_1, ...
             names |= {name: new + name[len(old) :] for name in self.copies(old)}
         signals = self.super_arms.exogenous if self.super_arms else ()
         latents = [name for name in dict.fromkeys([*(v.name for v in self.problem.scm.variables), *signals])
@@ -256,8 +263,8 @@ class InstanceRules:
         soft = dict(zip(old.domains.names, (unit for _, unit in transform.coordinates), strict=True))
         units = {**soft, **transform.units}
         # A price per unit without a reference is for the distance from 0, which is another number in the new unit.
-        origins = dict.fromkeys(costs.per_unit, 0.0) if self.prices_from_zero else {}
-        references = {**origins, **costs.reference}
+        zeros = dict.fromkeys(costs.per_unit, 0.0) if self.prices_from_zero else {}
+        references = {**zeros, **costs.reference}
         reference = {name: float(units.get(name, IDENTITY).to_new(x)) for name, x in references.items()}
         per_unit = {name: price / abs(units.get(name, IDENTITY).slope) for name, price in costs.per_unit.items()}
 
@@ -275,18 +282,17 @@ class InstanceRules:
 
 
 class SettingInstanceRules(InstanceRules):
-    """Random transforms in modes that set variables to any value."""
+    """Rules of modes that set variables to any value in their domains."""
 
     prices_from_zero = True
 
     def may_bend(self, name: str) -> bool:
-        if self.problem.composition is not None or self.priced:
-            return False
-        if name in {constraint.node for constraint in self.problem.outcomes.constraints}:
+        constrained = {constraint.node for constraint in self.problem.outcomes.constraints}
+        if self.problem.composition is not None or self.priced or name in constrained:
             return False
         copies = self.copies(name)
-        noiseless = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in copies)
-        return noiseless or not self.problem.noise_known
+        is_noiseless = all(isinstance(v.noise, Zero) for v in self.problem.scm.variables if v.name in copies)
+        return is_noiseless or not self.problem.noise_known
 
 
 def _transform_constraint(transform: Transform, constraint: Constraint) -> Constraint:

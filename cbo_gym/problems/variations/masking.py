@@ -1,4 +1,7 @@
-"""Function networks as masked problems: every action coordinate becomes a base arm with a random signal."""
+"""Play a problem with soft parameters in masked mode: every action coordinate becomes a base arm with a random signal.
+
+An action of masked mode selects a *super arm*, a set of base arms; only the signals of selected arms enter the system.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ def _mask(selected: Floats, signal: Floats) -> Floats:
 
 
 def _unused_name(name: str, used_names: set[str]) -> str:
-    """Return the name, with a prime if another variable has it."""
+    """Return the name, with a prime for each time that it is taken."""
     return _unused_name(f"{name}'", used_names) if name in used_names else name
 
 
 def with_random_signals(problem: Problem) -> Problem:
     """Return the masked problem in which the soft parameters of ``problem`` are base arms.
 
-    Arm i has a signal that is uniform on [0, 1]. If it is selected, the signal is the action coordinate i, in [0, 1];
-    else the coordinate has its null value. A signal that enters several nodes is a latent common cause of them. A
+    Arm i has a signal that is uniform on [0, 1]. If the arm is selected, its signal is the action coordinate i;
+    otherwise the coordinate has its null value. A signal that enters several nodes is a latent common cause of them. A
     super arm has at most half of the arms, rounded up.
 
     Raises:
@@ -43,8 +46,8 @@ def with_random_signals(problem: Problem) -> Problem:
     variables = []
     for i, null in enumerate(problem.null_action):
         low, high = problem.domains.intervals[i]
-        to_native = SelectedScale(low, high - low, null)
         variables.append(Variable(signals[i], _mask, (), (i,), Uniform(), observed=False))
+        to_native = SelectedScale(low, high - low, null)
         variables.append(Variable(parameters[i], to_native, (signals[i],), (i,), observed=False))
     for v in scm.variables:
         # The order of the mechanism's arguments: parents, then parameters.
