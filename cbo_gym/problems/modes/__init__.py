@@ -1,1 +1,1 @@
-"""Data of problems for single feedback modes, with their checks: one module per mode."""
+"""Data that a problem needs for one feedback mode only, such as arms or contexts: one module per such mode."""

@@ -24,7 +24,7 @@ class Adversary(ModeData):
     Args:
         coordinates: number of soft parameters of the adversary, the last ones of the system.
         levels: values that each coordinate of either player may take.
-        randomness: name of a latent U(0, 1) variable without effects, for the adversary's random moves.
+        randomness: name of a latent U(0, 1) variable that affects no other, from which random moves are drawn.
     """
 
     coordinates: int

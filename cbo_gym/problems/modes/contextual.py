@@ -23,13 +23,14 @@ class Contexts(ModeData):
     """The variables observed before acting, and the noise given their values, for the contextual mode of a problem.
 
     Args:
-        names: the context variables: observed, never set, not the reward. Their natural values, those of the
-            un-intervened system, are observed.
-        scopes: the scopes that may be played.
+        names: the context variables: observed, never set, not the reward. An agent sees the values that they have when
+            nothing is set.
+        scopes: the policy scopes that may be played. A scope says which variables a policy sets, and on which contexts
+            the value of each may depend.
         noise_given: function that draws noise given the contexts, for the exogenous variables whose distribution the
-            contexts change; the others keep theirs. Its arguments are the contexts' values, and independent U(0, 1)
-            numbers for every noisy variable: arrays by name that broadcast together. It returns arrays by name. None if
-            the mechanisms are unknown.
+            contexts change; other noise keeps its distribution. Its arguments are the contexts' values, and
+            independent U(0, 1) numbers for every noisy variable: arrays by name that broadcast together. It returns
+            arrays by name. None if the mechanisms are unknown.
         best_response: function from the contexts' values to the native values of an intervention that maximises E[Y |
             x, c] over all scopes; it sets the same variables in every context. None if theory gives none.
         policy_description: ``best_response`` in words; None without one.
@@ -70,7 +71,7 @@ class Contexts(ModeData):
         )
 
     def _check_scope(self, scope: Scope, problem: ProblemStatement) -> None:
-        # Sorted, so that errors do not depend on the hash seed.
+        # Sort, so that errors do not depend on the hash seed.
         for variable, contexts in sorted(scope, key=itemgetter(0)):
             if variable not in problem.manipulable:
                 raise ArgumentError(f"a scope cannot set {variable!r}; choose from {list(problem.manipulable)}")
@@ -88,14 +89,15 @@ class _TransformedPolicy:
     contexts: Contexts
 
     def _old_contexts(self, contexts: Columns) -> Columns:
+        """Return the contexts in old names and units."""
         return {
             name: self.transform.unit(name).to_old(contexts[self.transform.names[name]]) for name in self.contexts.names
         }
 
     def noise_given(self, contexts: Columns, uniforms: Columns) -> Columns:
         assert self.contexts.noise_given is not None, "a played problem knows its mechanisms"
-        old = {name: uniforms[new] for name, new in self.transform.names.items() if new in uniforms}
-        noise = self.contexts.noise_given(self._old_contexts(contexts), old)
+        old_uniforms = {name: uniforms[new] for name, new in self.transform.names.items() if new in uniforms}
+        noise = self.contexts.noise_given(self._old_contexts(contexts), old_uniforms)
         return {self.transform.names[name]: draws for name, draws in noise.items()}
 
     def best_response(self, contexts: Columns) -> Columns:

@@ -22,9 +22,9 @@ class Slices(ModeData):
         count: the number T of slices.
         names: the variables of a slice in topological order, the reward last.
         manipulable: variable of a slice -> native ``(low, high)`` of its hard interventions.
-        targets: the sets that an intervention may set in a slice, the empty set included.
-        history: the system from which observational time series come, over the same variables.
-        measured: number of slices, from the first on, that these series include.
+        targets: the sets of variables that an intervention may set in a slice; one of them is the empty set.
+        history: the system from which observational time series are drawn, with the same variables as the problem's.
+        measured: number of slices that these series cover, from slice 0 on.
     """
 
     count: int

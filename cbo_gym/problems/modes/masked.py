@@ -22,8 +22,9 @@ class SuperArms(ModeData):
         size: the largest number s of base arms in a super arm.
         exogenous: the variables that hold the selected signals, in the order of the arms.
         signal_range: an interval that holds every signal.
-        signal_family: the family from which the signals' distributions were drawn, if agents know it.
-        components: one function of each family in the equations, up to unknown factors, if agents know them.
+        signal_family: the family from which the signals' distributions were drawn; None if agents do not know it.
+        components: the functions that occur in the equations, each times an unknown factor; empty if agents do not know
+            them.
     """
 
     size: int

@@ -14,12 +14,14 @@ from cbo_gym.problems.transform import Transform
 
 @dataclass(frozen=True)
 class NodePurchases(ModeData):
-    """Values shown for nodes that a round of partial mode does not buy, and the parts that can be bought elsewhere.
+    """Values shown for nodes that a round of partial mode does not buy, and ranges of ready-made parts.
+
+    A round buys the value of one node, after those of its parents. A *part* is a node with children; with
+    ``upstream=False`` an action may choose the values of a node's parts, because they can be bought ready-made.
 
     Args:
         unfinished: reward of a round that does not buy the reward variable, at most that of any round that does.
-        ranges: node with children -> native ``(low, high)`` of the values that it may have as a bought part; empty if
-            parts cannot be bought.
+        ranges: part -> native ``(low, high)`` of the values with which it can be bought; empty if none can be bought.
         absent: node -> value shown in rounds that do not buy it, 0 by default.
     """
 
@@ -43,7 +45,6 @@ class NodePurchases(ModeData):
             raise ArgumentError(f"give ranges of all parts, or none; {missing} are missing")
 
     def transform(self, transform: Transform) -> NodePurchases:
-        shown = {name: self.absent.get(name, 0.0) for name, unit in transform.units.items() if unit != transform.reward}
-        return NodePurchases(
-            float(transform.reward.to_new(self.unfinished)), transform.domains(self.ranges), transform.values(shown)
-        )
+        nodes = [name for name, unit in transform.units.items() if unit != transform.reward]
+        absent = transform.values({name: self.absent.get(name, 0.0) for name in nodes})
+        return NodePurchases(float(transform.reward.to_new(self.unfinished)), transform.domains(self.ranges), absent)
