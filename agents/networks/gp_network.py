@@ -568,7 +568,7 @@ class GPNetwork:
         self, nodes: tuple[str, ...], values: Mapping[str, Tensor], columns: Sequence[Tensor]
     ) -> GroupInputs:
         """Return the inputs of the GPs of a group, joined if there is a stack of them and all have one sample."""
-        if nodes in self._stacks and self._columns[nodes[0]]:
+        if nodes in self._stacks and all(self._columns[node] for node in nodes):
             by_column = [
                 [self._input(name, values, columns) for name in names]
                 for names in zip(*(self._columns[node] for node in nodes), strict=True)

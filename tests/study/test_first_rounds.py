@@ -58,7 +58,7 @@ def test_every_agent_begins_without_data(agent, mode, tmp_path):
     ("agent", "mode", "kind", "count", "rounds"),
     [
         ("CBO", "hard", "set", 3, 1),
-        ("GP-UCB", "soft", "constant", 2, 1),
+        ("MCBO", "soft", "constant", 2, 1),
         *(
             pytest.param(*pair, *data, 6, marks=pytest.mark.slow)
             for pair in PAIRS
