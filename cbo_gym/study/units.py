@@ -288,8 +288,9 @@ class Units:
             return None
         if self.codec.intervals or self.codec.choice_name or self.distance(action) == 0.0:
             decoded = interface.decode(self.nearest(action))
-            changed = dict.fromkeys(used, (True, 0.0))
-            return float(interface.cost(decoded._replace(hard={**decoded.hard, **changed})))
+            if changed := dict.fromkeys(used, (True, 0.0)):
+                decoded = decoded._replace(hard={**decoded.hard, **changed})
+            return float(interface.cost(decoded))
         numbers = {name: domains.number(name, value) for name, value in self.native_values(action).items()}
         hard = {name: (True, number) for name, number in numbers.items()} if interface.sets_variables else {}
         return float(interface.cost(Intervention(tuple(numbers.values()), hard)))

@@ -112,6 +112,11 @@ def test_a_trial_outside_the_bounds_costs_what_was_done(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="Random", costs=costs, budget=30.0)
     study.tell(study.register({"feed": 7.0}), simulate({"feed": 7.0}))
     assert study.stopping().spending.spent == 15.0
+    about = {"mode": "aggregated", "diagram": "dag { titre }", "reward": "titre", "agent": "Random", "budget": 30.0}
+    dose = {"dose": {"node": "titre", "bounds": (0.0, 10.0)}}
+    cells = create_study("cells", storage=tmp_path / "c.db", **about, parameters=dose, costs={"dose": 2.0})
+    cells.tell(cells.ask(), {"titre": 1.0}, did={"dose": (2.0, 4.0)})
+    assert cells.stopping().spending.spent == 2.0
 
 
 def test_a_budget_needs_costs(tmp_path):
