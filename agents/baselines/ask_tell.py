@@ -1,7 +1,7 @@
 """AskTell: the adapter for optimisers with an ask-and-tell interface.
 
-A black-box optimiser searches the unit box of ``task.codec``, so that it plays every mode; in contextual mode it does
-not see the context. A subclass is a few lines::
+The optimiser searches the box [0, 1]^dim, and ``task.codec`` converts its points into actions of any mode. In
+contextual mode it does not see the context. A subclass is a few lines::
 
     class Annealing(AskTell):
         def start(self, dim, seed): self.optimiser = MyAnnealing(dim, seed)
@@ -26,8 +26,8 @@ class AskTell(Agent):
     """Base class of agents around a black-box optimiser of a function on [0, 1]^dim, which they maximise.
 
     Attributes:
-        points: the points so far, the initial data first, shape ``(n, dim)``.
-        rewards: the observed rewards there, shape ``(n,)``.
+        points: the points of all rounds, the initial data first, shape ``(n, dim)``.
+        rewards: the observed reward of each point, shape ``(n,)``.
     """
 
     modes = frozenset(Mode)
@@ -48,7 +48,7 @@ class AskTell(Agent):
         """Return the next point to try, in [0, 1], shape ``(dim,)``."""
 
     def tell(self, point: np.ndarray, reward: float) -> None:
-        """Learn the reward of a point, which was proposed or belongs to the initial data."""
+        """Learn the reward of a point, either a proposed one or one of the initial data."""
 
     @property
     def points(self) -> np.ndarray:
@@ -64,13 +64,15 @@ class AskTell(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        # The optimiser learns the reward of the very point that it proposed, not of an equivalent one.
-        point = self._point_of(action)
+        point = self._take_point(action)
         self._points.append(point)
         self.tell(point, float(reward))
 
-    def _point_of(self, action: Action) -> np.ndarray:
-        """Return the proposed point that became this action, or else the codec's point of the action."""
+    def _take_point(self, action: Action) -> np.ndarray:
+        """Return the point of an action: the one that :meth:`ask` proposed if there is one, else the codec's.
+
+        Several points may become the same action, and the optimiser must recognise its own.
+        """
         point = self.task.codec.to_point(action)
         for index, proposed in enumerate(self._proposed):
             if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(proposed)), point):

@@ -1,9 +1,9 @@
-"""LearnedGraph: a causal discovery library learns a graph from observations, on which another agent plays.
+"""LearnedGraph: learns a causal graph from observations with the PC algorithm, then lets another agent play on it.
 
-A baseline for methods that learn a hidden graph while they play. The graph is that of the PC algorithm (Spirtes,
-Glymour & Scheines 2000) in causal-learn (Zheng et al. 2024), with Fisher's z test of partial correlations and
-background knowledge: the reward has no effects, and edges may be required or forbidden. Undirected edges are directed
-as by Dor & Tarsi (1992), so that the diagram belongs to the equivalence class if it has any member.
+A baseline for methods that learn a hidden graph while they play. The PC algorithm (Spirtes, Glymour & Scheines 2000) is
+that of causal-learn (Zheng et al. 2024), with Fisher's z test of partial correlations and background knowledge: the
+reward has no effects, and edges may be required or forbidden. PC leaves some edges undirected. These are directed as by
+Dor & Tarsi (1992), so that the diagram agrees with all independences that PC found if any diagram does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,11 @@ PLAYERS: dict[str, dict[str, Any]] = {"CBO": {"targets": "MIS"}, "MCBO": {}}
 
 
 class LearnedGraph(Agent):
-    """CBO or MCBO on a graph that PC has learned. Plays hard tasks, whatever is known of their graph.
+    """CBO or MCBO on a graph that PC has learned. Plays hard tasks, with a known or a hidden graph.
 
-    It observes until there are enough observations, learns the graph once, and resets its player on the task with that
-    diagram and all rounds so far. If no manipulable variable is a cause of the reward in it, all of them become causes.
+    The agent observes until there are enough observations and learns the graph once. Its player is then reset on the
+    task with the learned diagram and all rounds so far as initial data. If no manipulable variable is a cause of the
+    reward in the diagram, edges from all of them to the reward are added.
 
     Args:
         player: "CBO", on the minimal intervention sets of the diagram, or "MCBO".
@@ -39,7 +40,7 @@ class LearnedGraph(Agent):
         alpha: level of the tests of independence, between 0 and 1.
         required: edges ``(cause, effect)`` that the graph has.
         forbidden: edges that the graph does not have.
-        tiers: groups of variables in the order of time; none has effects in an earlier group.
+        tiers: groups of variables in the order of time; no variable has effects in an earlier group.
 
     Attributes:
         diagram: the learned diagram; None before it is learned.
@@ -47,7 +48,7 @@ class LearnedGraph(Agent):
     Raises:
         ArgumentError: if an argument is out of range.
         MissingExtraError: if causal-learn is not installed.
-        UnsupportedModeError: by :meth:`reset`, if no target set is empty.
+        UnsupportedModeError: by :meth:`reset`, if the task has no empty target set.
         ArgumentError: by :meth:`reset`, if the edges contradict each other or name an unknown variable.
     """
 
@@ -84,11 +85,10 @@ class LearnedGraph(Agent):
 
     def act(self, observation: Observation) -> Action:
         if self._player is None:
-            targets = self.task.targets
-            observational_rounds = [past for past in self.history if not targets[int(past.action["target"])]]
+            empty = self.task.targets.index(frozenset())
+            observational_rounds = [past for past in self.history if int(past.action["target"]) == empty]
             if len(observational_rounds) < self.observations:
-                empty = np.int64(self.task.targets.index(frozenset()))
-                return {"target": empty, "values": np.full(len(self.task.manipulable), UNSET)}
+                return {"target": np.int64(empty), "values": np.full(len(self.task.manipulable), UNSET)}
             self._start_player(np.array([past.observation["nodes"] for past in observational_rounds]))
         assert self._player is not None
         return self._player.act(observation)
@@ -152,22 +152,23 @@ class EdgeKnowledge(NamedTuple):
     def of(
         cls, task: Task, required: Collection[Edge], forbidden: Collection[Edge], tiers: Sequence[Collection[str]]
     ) -> EdgeKnowledge:
-        """Return the knowledge of a task, whose reward has no effects.
+        """Return what is known of a task's edges, given the arguments of :class:`LearnedGraph`.
 
         Raises:
-            ArgumentError: if a name is unknown, or required edges are a cycle or forbidden.
+            ArgumentError: if a name is unknown, required edges form a cycle, or an edge is both required and forbidden.
         """
-        names = {name for names in (*required, *forbidden, *tiers) for name in names}
-        if unknown := sorted(names - set(task.nodes)):
+        if unknown := sorted(set[str]().union(*required, *forbidden, *tiers) - set(task.nodes)):
             raise ArgumentError(
                 f"required, forbidden and tiers name {unknown}{did_you_mean(unknown[0], task.nodes)}; the variables "
                 f"are {list(task.nodes)}"
             )
         required_edges = frozenset((cause, effect) for cause, effect in required)
+        # The diagram raises an error if the edges form a cycle.
         CausalDiagram(task.nodes, required_edges)
-        backward = {(late, early) for first, second in combinations(tiers, 2) for late in second for early in first}
-        from_reward = {(task.reward, name) for name in task.nodes if name != task.reward}
-        ruled_out = {(cause, effect) for cause, effect in forbidden} | backward | from_reward
+        ruled_out = {(cause, effect) for cause, effect in forbidden}
+        ruled_out |= {(task.reward, name) for name in task.nodes if name != task.reward}
+        for earlier, later in combinations(tiers, 2):
+            ruled_out |= set(product(later, earlier))
         if both := sorted(required_edges & ruled_out):
             raise ArgumentError(f"the edges {both} are required and forbidden (by tiers, or as effects of the reward)")
         return cls(required_edges, frozenset(ruled_out | {(effect, cause) for cause, effect in required_edges}))
@@ -192,7 +193,7 @@ def learn_edges(
     for cause, effect in sorted(known.required):
         background.add_required_by_node(GraphNode(cause), GraphNode(effect))
     result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=background)
-    # 1 for an arrowhead at the row's node, -1 for a tail.
+    # At the end of an edge, 1 is an arrowhead at the row's node, -1 a tail; 0 if there is no edge.
     ends = result.G.graph
     arrows, lines = set(known.required), set[Edge]()
     for i, first in enumerate(names):
@@ -204,7 +205,10 @@ def learn_edges(
                 allowed &= {(second, first)}
             elif ends[i, j] == -1 and ends[j, i] == 1:
                 allowed &= {(first, second)}
-            (arrows if len(allowed) == 1 else lines).update(sorted(allowed)[:1])
+            if len(allowed) == 1:
+                arrows |= allowed
+            elif allowed:
+                lines.add(min(allowed))
     return arrows, lines
 
 
@@ -215,12 +219,12 @@ def direct_edges(
     reward: str,
     known: EdgeKnowledge,
 ) -> CausalDiagram:
-    """Return a diagram with these edges, nodes in topological order, in which undirected edges are directed.
+    """Direct the undirected edges, and return the diagram with its nodes in topological order.
 
-    Variables are removed one by one, effects before causes, each with edges into it from the remaining variables. The
-    next one has no effects among the remaining variables, and its undirected neighbours are adjacent to all its
-    neighbours, so that it does not become a new collider; if there is none, the one with the fewest effects is removed.
-    Required edges are kept, and forbidden edges are left out.
+    Variables are removed one by one, effects before causes; the edges of a removed variable to the remaining ones are
+    directed into it. The next variable to remove has no effects among the remaining ones, and all its undirected
+    neighbours are adjacent to its other neighbours, so that no new collider arises. If there is no such variable, the
+    one with the fewest effects is removed. Required edges are kept, and forbidden edges are left out.
 
     Args:
         nodes: the variables.
@@ -229,14 +233,14 @@ def direct_edges(
         reward: the variable without effects.
         known: required and forbidden edges.
     """
-    remaining, directed, order = set(nodes), set(), [reward]
+    remaining, directed, order = set(nodes), set[Edge](), list[str]()
     adjacent_pairs = {frozenset(edge) for edge in (*arrows, *lines)}
 
     def neighbours(name: str) -> set[str]:
         return {other for pair in adjacent_pairs if name in pair for other in pair - {name} if other in remaining}
 
     def removal_rank(name: str) -> tuple[int, int, int, str]:
-        """Return the numbers of forbidden edges, effects and new colliders if a variable is next, and its name."""
+        """Return the numbers of forbidden edges, effects and new colliders if a variable is removed, and its name."""
         adjacent = neighbours(name)
         undirected = {other for other in adjacent if (name, other) in lines or (other, name) in lines}
         new_colliders = sum(frozenset((a, b)) not in adjacent_pairs for a in undirected for b in adjacent - {a})
@@ -248,6 +252,5 @@ def direct_edges(
         sink = reward if reward in remaining else min(remaining - causes, key=removal_rank)
         directed |= {(other, sink) for other in neighbours(sink) if (other, sink) not in known.forbidden}
         remaining.discard(sink)
-        if sink != reward:
-            order.insert(0, sink)
+        order.insert(0, sink)
     return CausalDiagram(order, directed)

@@ -16,6 +16,7 @@ from cbo_gym.agents.baselines.ask_tell import AskTell
 from cbo_gym.errors import naming_the_extra
 from cbo_gym.task import Action, Observation
 
+# Value of the argument ``sampler`` -> class in ``optuna.samplers``.
 SAMPLERS = {
     "TPE": "TPESampler",
     "CMA-ES": "CmaEsSampler",
@@ -25,8 +26,8 @@ SAMPLERS = {
 }
 
 
-def coordinates(dim: int) -> list[str]:
-    """Return names of the coordinates of a unit box in trials."""
+def coordinate_names(dim: int) -> list[str]:
+    """Return the names of a point's coordinates in Optuna's trials."""
     return [f"x{index:03d}" for index in range(dim)]
 
 
@@ -58,11 +59,11 @@ class Optuna(AskTell):
         sampler = getattr(self._optuna.samplers, SAMPLERS[self.sampler])(seed=seed)
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
         domains = self.task.codec.domains
-        # The values come last; a plain coordinate is any number in [0, 1].
+        # The values of variables are the last coordinates; the domain None stands for any number in [0, 1].
         typed = [domains.typed.get(name) for name in domains.names] if domains.typed else []
         self._domains = [*[None] * (dim - len(typed)), *typed]
-        pairs = zip(coordinates(dim), self._domains, strict=True)
-        self._box: dict[str, Any] = {name: self._distribution(domain) for name, domain in pairs}
+        distributions = map(self._distribution, self._domains)
+        self._distributions: dict[str, Any] = dict(zip(coordinate_names(dim), distributions, strict=True))
         # Trials without a reward yet, by point.
         self._trials: dict[bytes, Any] = {}
 
@@ -84,24 +85,26 @@ class Optuna(AskTell):
         return [self.act(observation) for _ in range(count)]
 
     def ask(self) -> np.ndarray:
-        trial = self._study.ask(self._box)
-        values = [trial.params[name] for name in self._box]
-        pairs = zip(self._domains, values, strict=True)
-        point = np.array([value if domain is None else domain.to_unit(domain.number(value)) for domain, value in pairs])
+        trial = self._study.ask(self._distributions)
+        point = np.array(
+            [
+                trial.params[name] if domain is None else domain.to_unit(domain.number(trial.params[name]))
+                for name, domain in zip(self._distributions, self._domains, strict=True)
+            ]
+        )
         self._trials[point.tobytes()] = trial
         return point
 
     def tell(self, point: np.ndarray, reward: float) -> None:
-        trial = self._trials.pop(point.tobytes(), None)
-        # The round belongs to the initial data.
-        if trial is None:
-            played = self.task.codec.to_point(self.task.codec.to_action(point))
-            values = [
-                value if domain is None else domain.label(float(np.clip(domain.to_native(level), *domain)))
-                for domain, value, level in zip(self._domains, point.tolist(), played.tolist(), strict=True)
-            ]
-            parameters = dict(zip(self._box, values, strict=True))
-            past = self._optuna.trial.create_trial(params=parameters, distributions=self._box, value=reward)
-            self._study.add_trial(past)
-        else:
+        if (trial := self._trials.pop(point.tobytes(), None)) is not None:
             self._study.tell(trial, reward)
+            return
+        # The point belongs to the initial data. The codec moves it to the levels of typed domains.
+        leveled = self.task.codec.to_point(self.task.codec.to_action(point))
+        values = [
+            value if domain is None else domain.label(float(np.clip(domain.to_native(level), *domain)))
+            for domain, value, level in zip(self._domains, point.tolist(), leveled.tolist(), strict=True)
+        ]
+        parameters = dict(zip(self._distributions, values, strict=True))
+        create_trial = self._optuna.trial.create_trial
+        self._study.add_trial(create_trial(params=parameters, distributions=self._distributions, value=reward))

@@ -1,8 +1,9 @@
 """StableBaselines3: PPO, SAC, DQN and the other algorithms of that library behind the Agent interface.
 
 Raffin, Hill, Gleave, Kanervisto, Ernestus & Dormann (2021), Stable-Baselines3: reliable reinforcement learning
-implementations. Needs the extra ``sb3``. These algorithms run the loop over rounds themselves. Each therefore learns in
-a separate thread, on an environment whose ``step`` passes the action to the agent and waits for the outcome.
+implementations. Needs the extra ``sb3``. These algorithms run the loop over rounds themselves, but an agent must return
+from ``act``. So the algorithm learns in a separate thread, on an environment whose ``step`` passes the action to the
+agent and waits for the outcome.
 """
 
 from __future__ import annotations
@@ -53,15 +54,19 @@ class _Outcome(NamedTuple):
 
 
 class _QueueEnv(gym.Env[np.ndarray, Action]):
-    """The environment of the algorithm: queues of actions to the agent, and of outcomes back. None stops the thread.
+    """The environment of the algorithm, which exchanges actions and outcomes with the agent through queues.
 
-    Its observation space is set once the size of a context is known.
+    The agent sets the observation space once it knows the size of a context.
+
+    Attributes:
+        actions: the algorithm's actions, or the error that ended it.
+        outcomes: the outcomes of the actions; None stops the thread.
     """
 
-    def __init__(self, actions: Space) -> None:
+    def __init__(self, action_space: Space) -> None:
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
         self.outcomes: SimpleQueue[_Outcome | None] = SimpleQueue()
-        self.action_space = actions
+        self.action_space = action_space
 
     def wait_for_outcome(self) -> _Outcome:
         outcome = self.outcomes.get()
@@ -124,7 +129,11 @@ class StableBaselines3(Agent):
         with self._agent_randomness():
             if self._thread is None:
                 self._env.observation_space = spaces.Box(-np.inf, np.inf, outcome.context.shape, dtype=np.float64)
-                self._thread = self._start()
+                parameters = {"seed": self._learner_seed, **self._parameters}
+                # The thread holds no reference to the agent, so that __del__ of a dropped agent can stop the thread.
+                arguments = (self._env, self._algorithm, parameters, self.task.horizon)
+                self._thread = Thread(target=_learn, args=arguments, daemon=True)
+                self._thread.start()
             self._env.outcomes.put(outcome)
             action_or_error = self._env.actions.get()
         if isinstance(action_or_error, BaseException):
@@ -146,14 +155,6 @@ class StableBaselines3(Agent):
         rewards = [entry.reward for entry in self.history]
         spread = float(np.std(rewards))
         return (reward - float(np.mean(rewards))) / spread if spread > 0.0 else 0.0
-
-    def _start(self) -> Thread:
-        parameters = {"seed": self._learner_seed, **self._parameters}
-        # The thread holds no reference to the agent, so that __del__ of a dropped agent can stop the thread.
-        arguments = (self._env, self._algorithm, parameters, self.task.horizon)
-        thread = Thread(target=_learn, args=arguments, daemon=True)
-        thread.start()
-        return thread
 
     @contextmanager
     def _agent_randomness(self) -> Iterator[None]:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class Policy(Agent):
     """A trained model of Stable-Baselines3 as an agent, which plays the model's actions and learns nothing more.
 
-    It plays any environment with the spaces of the one that the model was trained on with
-    :class:`cbo_gym.integrations.sb3.VecEnv`, whose instances and variations may differ.
+    The model must have been trained on environments of :class:`cbo_gym.integrations.sb3.VecEnv`. The agent plays every
+    environment that has the same action and observation spaces, such as other instances and variations.
 
     Args:
-        model: the model, of which the policy is kept.
+        model: the trained model; only its policy is kept.
         deterministic: whether to play the policy's best action instead of drawing from its distribution.
     """
 
@@ -34,32 +34,33 @@ class Policy(Agent):
     def __init__(self, model: BaseAlgorithm, deterministic: bool = True) -> None:
         saved = BytesIO()
         model.policy.save(saved)  # type: ignore[arg-type]
-        # Bytes, because a sweep sends and hashes agents, and the optimiser in a policy can be hashed by no library.
-        self._kind, self._saved, self._deterministic = type(model.policy), saved.getvalue(), deterministic
+        # Bytes, because a sweep sends agents to processes and hashes them, and a policy's optimiser cannot be hashed.
+        self._policy_class, self._saved, self._deterministic = type(model.policy), saved.getvalue(), deterministic
 
     def setup(self, seed: int) -> None:
-        self._policy = self._kind.load(BytesIO(self._saved))  # type: ignore[arg-type]
-        chosen = self._policy.action_space
-        self._actions = PolicyActions(self.task.codec, int(chosen.n) if isinstance(chosen, spaces.Discrete) else None)
-        observed: Any = self.task.observation_space
+        self._policy = self._policy_class.load(BytesIO(self._saved))  # type: ignore[arg-type]
+        trained_space = self._policy.action_space
+        choices = int(trained_space.n) if isinstance(trained_space, spaces.Discrete) else None
+        self._actions = PolicyActions(self.task.codec, choices)
+        observation_space: Any = self.task.observation_space
         for name, trained, expected in (
-            ("actions", chosen, self._actions.space),
-            ("observations", self._policy.observation_space, observed),
+            ("actions", trained_space, self._actions.space),
+            ("observations", self._policy.observation_space, observation_space),
         ):
             if trained != expected:
                 raise ArgumentError(
                     f"the policy was trained on {name} in {trained}; those of {self.task.env_id} are in {expected}"
                 )
-        self._last = {name: np.zeros(space.shape) for name, space in observed.items()}
+        self._observation = {name: np.zeros(space.shape) for name, space in observation_space.items()}
 
     def set_context(self, context: np.ndarray) -> None:
-        self._last = {**self._last, "context": context}
+        self._observation = {**self._observation, "context": context}
 
     def act(self, observation: Observation) -> Action:
-        self._last = dict(observation)
+        self._observation = dict(observation)
         return self.recommend()
 
     def recommend(self) -> Action:
-        """Return the policy's action after the last observation, in the context that is known."""
-        chosen, _ = self._policy.predict(self._last, deterministic=self._deterministic)
-        return self._actions.to_action(chosen)
+        """Return the policy's action after the last observation, in the last context."""
+        policy_action, _ = self._policy.predict(self._observation, deterministic=self._deterministic)
+        return self._actions.to_action(policy_action)
