@@ -27,10 +27,10 @@ class ConstrainedEI(NodeImprovement):
     Args:
         samples: Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
-        safety: largest probability, by the model, that a round misses a constraint of the task: only actions that the
-            model certifies are played. None for actions that are likely to be feasible.
-        safe_start: with ``safety``, native values by name of an action that meets the constraints; None if the data
-            certify one.
+        safety: largest probability, by the model, that any round misses a constraint of the task; only actions that
+            the model certifies are then played. None to play actions that are merely likely to be feasible.
+        safe_start: with ``safety``, an action that meets the constraints, as variable -> value in native units; None if
+            the initial data suffice to certify one.
 
     Attributes:
         surrogates: the GPs of the reward, which comes first, and of the constrained nodes.
@@ -57,7 +57,8 @@ class ConstrainedEI(NodeImprovement):
             if self.safety is None
             else SafePlay(self.task, self.features, self.safety, self.safe_start, self.device)
         )
-        self._indices = [self._modelled.index(constraint.node) for constraint in self.task.constraints]
+        # Index of each constraint's surrogate.
+        self._constrained = [self._modelled.index(constraint.node) for constraint in self.task.constraints]
 
     def first(self, seed: int) -> Action:
         return super().first(seed) if self.safe_play is None else self.safe_play.first()
@@ -68,27 +69,23 @@ class ConstrainedEI(NodeImprovement):
         return self.safe_play.choose(self, self.improvement(self.estimated_rewards()), self.features, seed)
 
     def constrained_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        means, stds = map(
-            list, zip(*(self.surrogates[index].posterior(inputs) for index in self._indices), strict=True)
-        )
-        for column, constraint in enumerate(self.task.constraints):
+        means, stds = [], []
+        for constraint, index in zip(self.task.constraints, self._constrained, strict=True):
+            mean, std = self.surrogates[index].posterior(inputs)
             if (set_value := self._set_value(constraint, inputs)) is not None:
                 is_set, value = set_value
-                means[column] = value.where(is_set, means[column])
-                stds[column] = stds[column].where(~is_set, 0.0)
+                mean, std = value.where(is_set, mean), std.where(~is_set, 0.0)
+            means.append(mean)
+            stds.append(std)
         return torch.stack(means, -1), torch.stack(stds, -1)
 
     def max_relative_std(self, inputs: Tensor) -> Tensor:
-        shares = []
-        for constraint, index in zip(self.task.constraints, self._indices, strict=True):
-            gp: Any = self.surrogates[index]
-            share = gp.posterior(inputs)[1] / gp.prior_std(inputs)
-            set_value = self._set_value(constraint, inputs)
-            shares.append(share if set_value is None else share.where(~set_value[0], 0.0))
-        return torch.stack(shares, -1).amax(-1)
+        _, stds = self.constrained_posterior(inputs)
+        gps: list[Any] = [self.surrogates[index] for index in self._constrained]
+        return (stds / torch.stack([gp.prior_std(inputs) for gp in gps], -1)).amax(-1)
 
     def _set_value(self, constraint: Constraint, inputs: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return whether actions set a constrained variable, and its value, ``(b,)`` each; None if no action can."""
+        """Return whether actions set the constrained node, and to which value, ``(b,)`` each; None if none can."""
         names = list(self.task.manipulable) if isinstance(self.task, HardTask) else []
         if constraint.node not in names:
             return None
@@ -97,7 +94,7 @@ class ConstrainedEI(NodeImprovement):
         return inputs[:, len(names) + index] > 0.5, value
 
     def constrained_gps(self) -> list[list[Any]]:
-        return [[self.surrogates[index]] for index in self._indices]
+        return [[self.surrogates[index]] for index in self._constrained]
 
     def modelled_nodes(self) -> list[str]:
         return list(dict.fromkeys([self.task.reward, *(constraint.node for constraint in self.task.constraints)]))
@@ -107,7 +104,7 @@ class ConstrainedEI(NodeImprovement):
         best = estimates[feasible].max() if feasible.any() else estimates.min()
         constraints: list[Callable[[Tensor], Tensor]] = [
             partial(_standardise, constraint=constraint, index=index, std=_output_std(self.surrogates[index].outputs))
-            for constraint, index in zip(self.task.constraints, self._indices, strict=True)
+            for constraint, index in zip(self.task.constraints, self._constrained, strict=True)
         ]
         objective = GenericMCObjective(_reward_samples)
         return qLogExpectedImprovement(
@@ -118,7 +115,7 @@ class ConstrainedEI(NodeImprovement):
         return self.surrogates[0].posterior(inputs)
 
     def estimated_rewards(self) -> np.ndarray:
-        return self._at_data(0)[0].cpu().numpy()
+        return self._posterior_at_data(0)[0].cpu().numpy()
 
     def estimated_violations(self) -> np.ndarray:
         return self._violations(CAUTION)
@@ -126,10 +123,11 @@ class ConstrainedEI(NodeImprovement):
     def _violations(self, caution: float) -> np.ndarray:
         if not self.task.constraints:
             return np.zeros(len(self.history))
-        mean, std = (torch.stack(moments, -1) for moments in zip(*map(self._at_data, self._indices), strict=True))
+        means, stds = zip(*map(self._posterior_at_data, self._constrained), strict=True)
+        mean, std = torch.stack(means, -1), torch.stack(stds, -1)
         return violations(self.task.constraints, mean, std, caution).cpu().numpy()
 
-    def _at_data(self, index: int) -> tuple[Tensor, Tensor]:
+    def _posterior_at_data(self, index: int) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             return self.surrogates[index].posterior(self.inputs)
 
@@ -144,5 +142,5 @@ def _reward_samples(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa
 
 
 def _standardise(samples: Tensor, constraint: Constraint, index: int, std: float) -> Tensor:
-    """Return a constraint for BoTorch: samples ``... x m`` to values that are at most 0 if it is met."""
+    """Return standardised values of a constraint, which are at most 0 if it is met, from samples ``... x m``."""
     return constraint.excess(samples[..., index]) / std

@@ -1,8 +1,9 @@
 """EICF: expected improvement for composite functions (Astudillo & Frazier 2019).
 
-The reward is ``g(h(a))`` with a known ``g`` (``task.composition``) of nodes ``h`` that are unknown functions of the
-action. Independent GPs map the action to each node. A round plays the action with the highest Monte Carlo expected
-improvement of ``g(h(a))`` under their posteriors. The causal diagram is ignored.
+The reward of an action ``a`` is ``g(h(a))``: a known function ``g`` (``task.composition``) of the other nodes, whose
+values ``h(a)`` are unknown functions of the action. Independent GPs map the action to each node. A round plays the
+action with the highest Monte Carlo expected improvement of ``g(h(a))`` under their posteriors. The causal diagram is
+ignored.
 
 Without a composition, a GP models the reward itself, and the method is plain Monte Carlo EI.
 """
@@ -32,8 +33,8 @@ class EICF(NodeImprovement):
         super().setup(seed)
 
     def modelled_nodes(self) -> list[str]:
-        composite = self._composition is not None
-        return [node for node in self.task.nodes if (node != self.task.reward) == composite]
+        reward = self.task.reward
+        return [reward] if self._composition is None else [node for node in self.task.nodes if node != reward]
 
     def _compose(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: N803
         if self._composition is None:
@@ -58,8 +59,8 @@ class EICF(NodeImprovement):
         nodes = super().sample_outcomes(actions, count, seed, noise=noise)
         if nodes is None or self._composition is None:
             return nodes
-        columns = torch.stack([torch.from_numpy(nodes[name]) for name in self._modelled], -1)
-        return {**nodes, self.task.reward: self._compose(columns).numpy()}
+        samples = torch.stack([torch.from_numpy(nodes[name]) for name in self._modelled], -1)
+        return {**nodes, self.task.reward: self._compose(samples).numpy()}
 
     def estimated_rewards(self) -> np.ndarray:
         with torch.no_grad():

@@ -8,7 +8,7 @@ CGP-UCB (Krause & Ong 2011).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,13 +30,13 @@ class GPUCB(ForecastsByNode, SearchAgent):
     """Upper confidence bound on one GP from action to reward. Plays soft, hard, contextual and adversarial tasks.
 
     Args:
-        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. With a small
-            value the search may stop at the first pronounced local optimum, as on Dropwave; with a large value rewards
-            are lower in tasks with many variables, as on Rosenbrock.
+        beta: distance of the bound from the posterior mean in standard deviations; finite, at least 0. A small value
+            may keep the agent at the first pronounced local optimum, as on Dropwave; a large value costs reward in
+            tasks with many variables, as on Rosenbrock.
         device: torch device.
 
     Attributes:
-        features: features of the task's actions, which are the first inputs of the GP; the context follows.
+        features: features of the task's actions. The inputs of the GP are these features, then the context.
         make_surrogate: factory of the surrogate.
         surrogate: the GP from the action to the reward.
 
@@ -61,6 +61,7 @@ class GPUCB(ForecastsByNode, SearchAgent):
         dim = self.features.input_dim
         self._contexts = self.task.contexts if isinstance(self.task, ContextualTask) else ()
         noiseless = not self._contexts and is_noiseless(self.task, self.task.reward)
+        keywords: dict[str, Any] = {"categories": categories} if (categories := self.features.categories) else {}
         self.surrogate = self.make_surrogate(
             self.task.reward,
             dim + len(self._contexts),
@@ -68,7 +69,7 @@ class GPUCB(ForecastsByNode, SearchAgent):
             # Contexts are in native units, actions in [0, 1].
             rescale=range(dim, dim + len(self._contexts)),
             device=self.device,
-            **({"categories": categories} if (categories := self.features.categories) else {}),
+            **keywords,
         )
         self._context = torch.zeros(len(self._contexts), dtype=torch.float64, device=self.device)
 

@@ -1,4 +1,7 @@
-"""The base class of agents that maximise Monte Carlo expected improvement, with one GP per modelled node."""
+"""NodeImprovement: the base class of agents that maximise Monte Carlo expected improvement with a GP for each node.
+
+A subclass chooses the nodes that have a GP, and the acquisition function that combines their posteriors.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
     Attributes:
         features: features of the task's actions, the inputs of the GPs.
         make_surrogate: function that makes the surrogate of a node.
-        surrogates: GPs from actions to each of the modelled nodes.
+        surrogates: the GPs from actions to the modelled nodes, one each.
         inputs: features of the actions played, ``n x d``.
         model: BoTorch model of all ``surrogates``.
 
@@ -106,7 +109,6 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
             for node in self._modelled
         ]
         self.model = IndependentGPs(self.surrogates)
-        # GP inputs of the rounds played, ``n x d``.
         self.inputs = torch.empty((0, dim), dtype=torch.float64, device=self.device)
         self.sampler = SobolQMCNormalSampler(torch.Size([self.samples]), seed=int(self.rng.integers(2**31)))
 
