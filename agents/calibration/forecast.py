@@ -1,13 +1,13 @@
 """Draws of new outcomes from a GP, with intervals that hold with few data and much noise.
 
-A GP with one set of fitted hyper-parameters is too sure with few data: 95 % intervals of new outcomes then cover about
-75 % of them, if a third of the outputs' scale is noise. Agents search well with it all the same. Forecasts change two
-things: the noise is fitted again with the prior of :func:`~cbo_gym.agents.gp.noise.usual_noise`, and deviations from
-the mean have Student's distribution, scaled up if the leave-one-out residuals exceed their standard deviations.
+With few data, a GP with one set of fitted hyper-parameters is overconfident: if a third of the outputs' scale is noise,
+its 95 % intervals cover about 75 % of new outcomes. Such a GP suffices for a search, but not for a forecast. Forecasts
+therefore fit the noise again with the prior of :func:`~cbo_gym.agents.gp.noise.usual_noise`. Deviations from the mean
+have Student's distribution, scaled up if the leave-one-out residuals exceed their standard deviations.
 
-Draws of expectations, which say whether an action that was never tried may be better, need more: data that an agent
-chose lie close together, and fitted lengthscales are then too sure of the function elsewhere. Half of these draws have
-half the lengthscales.
+Draws of expectations, which say whether an untried action may be better, have a second problem: the data that an agent
+chose lie close together, and the fitted lengthscales are too long elsewhere. Half of these draws have half the
+lengthscales.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from cbo_gym.task import Action
 MAX_REFITTED = 200
 # Number of residuals of the expected size that are added to the residuals of the data.
 EXPECTED_RESIDUALS = 4
+# Smallest number of degrees of freedom.
 MIN_FREEDOM = 3
-# Factors by which lengthscales are shortened in equal shares of the draws of expectations.
+# Divisors of the lengthscales, each for an equal share of the draws of expectations.
 SHORTENINGS = (1.0, 2.0)
 
 
@@ -41,7 +42,7 @@ class Calibration(NamedTuple):
 
     Attributes:
         scale: factor of the GP's standard deviations, at least 1.
-        freedom: degrees of freedom, the number of data less 1.
+        freedom: degrees of freedom: the number of data less 1, but at least 3.
     """
 
     scale: float
@@ -61,7 +62,7 @@ class Calibration(NamedTuple):
         return self.scale * float(student.ppf(0.975, self.freedom))
 
     def factors(self, count: int, rng: np.random.Generator) -> Tensor:
-        """Return random factors of normal deviations, ``(count,)``."""
+        """Return random factors, ``(count,)``, by which normal deviations become calibrated errors."""
         return torch.from_numpy(self.scale * np.sqrt(self.freedom / rng.chisquare(self.freedom, count)))
 
 
@@ -82,10 +83,10 @@ def draw_joint(gp: GaussianProcess, points: Tensor, count: int, rng: np.random.G
         rng: random numbers.
         noise: whether to draw outcomes with independent noise, rather than values of the function.
     """
-    if not noise:
-        parts = zip(shortened(gp), split_count(count), strict=True)
-        return torch.cat([_draw_joint(part, points, share, rng, noise=False) for part, share in parts])
-    return _draw_joint(gp, points, count, rng, noise)
+    if noise:
+        return _draw_joint(gp, points, count, rng, noise=True)
+    shares = zip(shortened(gp), split_count(count), strict=True)
+    return torch.cat([_draw_joint(variant, points, share, rng, noise=False) for variant, share in shares])
 
 
 def shortened(gp: GaussianProcess) -> list[GaussianProcess]:
@@ -114,9 +115,9 @@ def _draw_joint(gp: GaussianProcess, points: Tensor, count: int, rng: np.random.
 def sample_each(
     surrogates: Mapping[str, Any], points: Tensor, count: int, seed: int, noise: bool
 ) -> dict[str, np.ndarray] | None:
-    """Return draws of independent surrogates at the same points ``q x d``, ``count x q`` each, as :func:`draw_joint`.
+    """Return name -> :func:`draw_joint` of each surrogate, ``count x q``, at the same points ``q x d``.
 
-    None unless all of them are Gaussian processes.
+    Return None unless all surrogates are Gaussian processes.
     """
     if not all(isinstance(gp, GaussianProcess) for gp in surrogates.values()):
         return None
@@ -133,7 +134,7 @@ def leave_one_out(surrogates: Mapping[str, Any]) -> dict[str, LeaveOneOut]:
 
 
 class ForecastsByNode(ABC):
-    """Forecasts of an agent with a surrogate from the action to each modelled node."""
+    """Mixin: forecasts of an agent with a surrogate from the action to each modelled node."""
 
     @abstractmethod
     def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
@@ -146,11 +147,11 @@ class ForecastsByNode(ABC):
     def sample_outcomes(
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray] | None:
-        """Return :meth:`cbo_gym.agent.Agent.sample_outcomes`."""
+        """See :meth:`cbo_gym.agent.Agent.sample_outcomes`."""
         return sample_each(self.surrogates_by_node(), self.forecast_inputs(actions), count, seed, noise)
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        """Return :meth:`cbo_gym.agent.Agent.leave_one_out`."""
+        """See :meth:`cbo_gym.agent.Agent.leave_one_out`."""
         return leave_one_out(self.surrogates_by_node())
 
 
@@ -161,7 +162,7 @@ def _fit_for_forecasts(surrogates: Mapping[str, GaussianProcess]) -> dict[str, G
 
 
 def predict_left_out(gp: GaussianProcess, values: Tensor) -> LeaveOneOut:
-    """Return leave-one-out predictions of ``values``, the outputs of a GP plus known means, ``(n,)``."""
+    """Return leave-one-out predictions of ``values``, ``(n,)``, which are a GP's outputs or these plus known means."""
     residuals, std = gp.leave_one_out()
     predictions = values - residuals
     return LeaveOneOut(values.cpu().numpy(), predictions.cpu().numpy(), Calibration.of(gp).width * std.cpu().numpy())

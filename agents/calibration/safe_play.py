@@ -2,11 +2,11 @@
 
 As in SafeOpt (Sui, Gotovos, Burdick & Krause 2015; Berkenkamp, Krause & Schoellig 2021, with several constraints), an
 action is certified if the pessimistic confidence bounds of E[node | action] meet all constraints. With k constraints
-and T rounds, a bound holds with probability 1 - delta / (k T) under the agent's model. The action of a round depends on
-the data before it alone, so the probability that some round misses a constraint is at most delta.
+and T rounds, a bound holds with probability 1 - delta / (k T) under the agent's model. The action of a round depends
+only on the data before it, so the probability that any round misses a constraint is at most delta.
 
-A fitted model of few data can be sure that a function is flat where nothing was played. So actions are certified only
-near data, where the model has lost half of its prior standard deviation.
+Fitted to few data, a model can be confident that a function is flat where nothing was played. So actions are certified
+only near data, where the posterior standard deviation is at most half of the prior one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.errors import ArgumentError, UnsupportedModeError, short_repr
 from cbo_gym.task import Action, HardTask, Round, SoftTask, Task
 
-# Numbers of random points, of points around the safest actions, and of generations of points around the best ones.
+# Number of random points of a search.
 RAW_SAMPLES = 512
+# Number of random points around the safest actions.
 AROUND = 256
-GENERATIONS = 3
-SURVIVORS = 16
-CHILDREN = 16
+# Number of generations of points around the best ones, of survivors of each, and of points around each survivor.
+GENERATIONS, SURVIVORS, CHILDREN = 3, 16, 16
 # Largest posterior standard deviation of a certified action, as a share of the prior one.
 MAX_RELATIVE_STD = 0.5
 # Function of GP inputs ``b x d`` to values ``(b,)``.
@@ -47,24 +47,25 @@ class ConstraintModel(Protocol):
         """Return means and standard deviations of E[node | action], ``b x d`` to ``b x constraints`` each."""
 
     def max_relative_std(self, inputs: Tensor) -> Tensor:
-        """Return the greatest posterior standard deviation of these nodes as a share of the prior one, ``(b,)``."""
+        """Return the greatest ratio of posterior to prior standard deviation among these nodes, ``(b,)``."""
 
     def constrained_gps(self) -> Sequence[Sequence[GaussianProcess]]:
-        """Return, for each constraint, the GPs on which this posterior rests."""
+        """Return, for each constraint, the GPs from which the posterior of its node is computed."""
 
 
 class SafePlay:
     """Choice among certified actions.
 
-    In every second round the best certified action by the agent's acquisition function is played. In the others the
-    set of certified actions grows towards the best action that may be safe: the nearest certified one is played.
-    Without certified actions the safe start is played; without a start, the safest action certified before.
+    Every second round plays the certified action with the highest acquisition value. The other rounds enlarge the set
+    of certified actions: they play the certified action nearest to the best action that may be safe. If no action is
+    certified, the safe start is played; without a start, the safest of the actions that were certified in earlier
+    rounds.
 
     Args:
-        task: soft or hard.
+        task: soft or hard task.
         features: features of the task's actions.
-        delta: largest probability that a round of the task's horizon misses a constraint, above 0 and below 1.
-        start: native values by name of an action that meets the constraints; None if the data certify one.
+        delta: largest probability that any round of the task's horizon misses a constraint, above 0 and below 1.
+        start: an action that meets the constraints, as variable -> native value; None if the data certify one.
         device: torch device of the model.
 
     Raises:
@@ -101,34 +102,36 @@ class SafePlay:
         Args:
             model: the agent.
             acquisition: inputs of search points, ``b x 1 x d``, to values ``(b,)``, which are maximised.
-            space: the search points. Their inputs end with the features of the actions.
+            space: the search points of ``acquisition``. Its last inputs are the features of the action.
             seed: seed of the search.
         """
         widths, generator = self._widths(model), torch.Generator().manual_seed(seed)
 
         def excess(inputs: Tensor, sign: float) -> Tensor:
+            """Return the greatest excess over a constraint at the optimistic (-1) or pessimistic (1) bounds."""
             mean, std = model.constrained_posterior(inputs[:, -self._features.input_dim :])
-            pairs = zip(self._task.constraints, mean.unbind(-1), strict=True)
-            middle = torch.stack([constraint.excess(means) for constraint, means in pairs], -1)
-            return (middle + sign * std * widths.to(std)).amax(-1)
+            columns = zip(self._task.constraints, mean.unbind(-1), strict=True)
+            mean_excess = torch.stack([constraint.excess(means) for constraint, means in columns], -1)
+            return (mean_excess + sign * std * widths.to(std)).amax(-1)
+
+        def optimistic(inputs: Tensor) -> Tensor:
+            return excess(inputs, -1.0)
 
         def pessimistic(inputs: Tensor) -> Tensor:
-            known = model.max_relative_std(inputs[:, -self._features.input_dim :]) <= MAX_RELATIVE_STD
-            return excess(inputs, 1.0).where(known, torch.inf)
+            is_near_data = model.max_relative_std(inputs[:, -self._features.input_dim :]) <= MAX_RELATIVE_STD
+            return excess(inputs, 1.0).where(is_near_data, torch.inf)
 
         with torch.no_grad():
             starts = self._safest([past.action for past in model.history], pessimistic, SURVIVORS)
-            if len(model.history) % 2:
-                chosen = self._best(acquisition, lambda inputs: excess(inputs, -1.0), space, starts, generator)
-                if chosen is not None:
-                    goal = self._features.of_actions([chosen])
+            enlarges = len(model.history) % 2 == 1
+            chosen = self._best(acquisition, optimistic if enlarges else pessimistic, space, starts, generator)
+            if enlarges and chosen is not None:
+                goal = self._features.of_actions([chosen])
 
-                    def nearness(inputs: Tensor) -> Tensor:
-                        return -(inputs.squeeze(-2) - goal.to(inputs)).square().sum(-1)
+                def nearness(inputs: Tensor) -> Tensor:
+                    return -(inputs.squeeze(-2) - goal.to(inputs)).square().sum(-1)
 
-                    chosen = self._best(nearness, pessimistic, self._features, [chosen, *starts], generator)
-            else:
-                chosen = self._best(acquisition, pessimistic, space, starts, generator)
+                chosen = self._best(nearness, pessimistic, self._features, [chosen, *starts], generator)
             if chosen is not None:
                 self._certified.append(chosen)
                 return chosen
@@ -148,8 +151,7 @@ class SafePlay:
     def _widths(self, model: ConstraintModel) -> Tensor:
         """Return the distance of each constraint's bound from the mean, in standard deviations of the model.
 
-        As in forecasts, errors have Student's distribution, scaled up if the leave-one-out residuals exceed their
-        standard deviations. Of several GPs the widest distribution counts.
+        Errors have the distribution :class:`Calibration`, as in forecasts; of several GPs the widest one counts.
         """
         calibrations = [list(map(Calibration.of, gps)) for gps in model.constrained_gps()]
         return torch.tensor(
@@ -169,9 +171,9 @@ class SafePlay:
     def _best(
         self, value: Values, excess: Values, space: ActionFeatures, starts: Sequence[Action], generator: torch.Generator
     ) -> Action | None:
-        """Return the best action without ``excess``, from random points and generations around the best ones.
+        """Return the action with the highest value among those with ``excess`` at most 0; None if there is none.
 
-        None if there is no such action.
+        The search evaluates random points, then generations of points around the best ones.
         """
 
         def evaluate(points: Tensor) -> Tensor:
@@ -185,16 +187,16 @@ class SafePlay:
 
         points = space.draw(RAW_SAMPLES, generator)
         if starts:
-            known = torch.stack([space.encode_inside(action) for action in starts])
-            around = known.repeat_interleave(-(-AROUND // len(known)), 0)
-            points = torch.cat([known, space.perturb(around, generator), points])
+            start_points = torch.stack([space.encode_inside(action) for action in starts])
+            around = start_points.repeat_interleave(-(-AROUND // len(start_points)), 0)
+            points = torch.cat([start_points, space.perturb(around, generator), points])
         values = evaluate(points)
         for _ in range(GENERATIONS):
             parents = points[values.topk(SURVIVORS).indices].repeat_interleave(CHILDREN, 0)
             children = space.perturb(parents, generator)
             points, values = torch.cat([points, children]), torch.cat([values, evaluate(children)])
         order = values.argsort(descending=True)[:SURVIVORS]
-        # Decoding rounds, so the actions at limits are checked again.
+        # Decoding rounds a point, so an action at a bound may be unsafe though its point was safe.
         for point in points[order[values[order] > -torch.inf]]:
             action = space.decode(point)
             if excess(self._features.of_actions([action]).to(self._device)) <= 0.0:
