@@ -19,7 +19,7 @@ from cbo_gym._util.arguments import require_positive
 from cbo_gym.actions.cells import representative_points, require_points
 from cbo_gym.errors import ArgumentError
 
-# Smallest squared diagonal of a new row, relative to the cell's variance.
+# Smallest squared diagonal element of the Cholesky factor, relative to the cell's variance.
 MIN_PIVOT = 1e-12
 # Number of pairs of points compared at once, which take 64 MiB.
 MAX_PAIRS = 2**23
@@ -45,11 +45,12 @@ class AverageKernel:
         return np.concatenate(blocks, axis=1)
 
     def _covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        squared = cdist(self._scale(left), self._scale(right), "sqeuclidean")
-        np.multiply(squared, -0.5, out=squared)
-        np.exp(squared, out=squared)
-        pairs = squared.reshape(len(left), self._points, len(right), self._points)
-        return self._variance * pairs.mean(axis=(1, 3))
+        correlations = cdist(self._scaled_points(left), self._scaled_points(right), "sqeuclidean")
+        # In place, to save memory.
+        correlations *= -0.5
+        np.exp(correlations, out=correlations)
+        by_cells = correlations.reshape(len(left), self._points, len(right), self._points)
+        return self._variance * by_cells.mean(axis=(1, 3))
 
     def variance(self, cells: np.ndarray) -> np.ndarray:
         """Return variances of the means over cells ``(m, 2, d)``, shape ``(m,)``."""
@@ -57,7 +58,7 @@ class AverageKernel:
         squared = np.square(points[:, :, None] - points[:, None]).sum(axis=-1)
         return self._variance * np.exp(-0.5 * squared).mean(axis=(1, 2))
 
-    def _scale(self, cells: np.ndarray) -> np.ndarray:
+    def _scaled_points(self, cells: np.ndarray) -> np.ndarray:
         return representative_points(cells, self._points).reshape(-1, cells.shape[-1]) / self._lengthscale
 
 
@@ -97,10 +98,10 @@ CellKernel = AverageKernel | IntegralKernel
 class AggregatedGP:
     """Exact Gaussian process regression, zero prior mean, on noisy means over cells.
 
-    A new observation extends the Cholesky factor by a row, in O(t^2) (Golub & Van Loan 2013, sec. 4.2.9). Cells that
-    are *tracked* have their posterior kept up to date, in O(t) a cell and observation: with ``L`` the factor, ``C``
-    the covariances of observed and tracked cells, the rows of ``V = L^-1 C`` never change, and the posterior follows
-    from their sums.
+    A new observation extends the Cholesky factor by a row, in O(t^2) (Golub & Van Loan 2013, sec. 4.2.9). The posterior
+    of *tracked* cells is kept up to date, in O(t) for each cell and observation: with ``L`` the Cholesky factor and
+    ``C`` the covariances of observed and tracked cells, an observation adds a row to ``V = L^-1 C`` and leaves the
+    others, and the posterior follows from sums over the rows.
 
     Args:
         kernel: kernel between cells.
@@ -153,20 +154,20 @@ class AggregatedGP:
         pivot = math.sqrt(max(variance + self.noise_std**2 - row @ row, MIN_PIVOT * variance))
         residual = (reward - row @ self._residuals) / pivot
         if len(self.tracked):
-            new = (self.kernel.covariance(cells, self.tracked)[0] - row @ self._projected) / pivot
-            self.mean += residual * new
-            self._variance -= new * new
+            projected = (self.kernel.covariance(cells, self.tracked)[0] - row @ self._projected) / pivot
+            self.mean += residual * projected
+            self._variance -= projected * projected
         else:
-            new = np.zeros(0)
+            projected = np.zeros(0)
         self._factor = np.block([[self._factor, np.zeros((len(self), 1))], [row, pivot]])
         self._residuals = np.append(self._residuals, residual)
-        self._projected = np.vstack([self._projected, new])
+        self._projected = np.vstack([self._projected, projected])
         self.cells = np.concatenate([self.cells, cells]) if len(self) else cells
 
     def track(self, cells: np.ndarray) -> None:
-        """Append these cells ``(n, 2, d)`` to the tracked ones."""
-        new, mean, variance = self._condition(cells)
-        self._projected = np.hstack([self._projected, new])
+        """Append cells ``(n, 2, d)`` to the tracked ones."""
+        projected, mean, variance = self._condition(cells)
+        self._projected = np.hstack([self._projected, projected])
         self.tracked = np.concatenate([self.tracked, cells]) if len(self.tracked) else np.array(cells)
         self.mean, self._variance = np.append(self.mean, mean), np.append(self._variance, variance)
 
@@ -177,8 +178,9 @@ class AggregatedGP:
 
     def _condition(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return columns of V for cells ``(m, 2, d)``, shape ``(t, m)``, and their posterior means and variances."""
-        new = self._project(cells)
-        return new, self._residuals @ new, self.kernel.variance(cells) - (new * new).sum(axis=0)
+        projected = self._project(cells)
+        variance = self.kernel.variance(cells) - (projected * projected).sum(axis=0)
+        return projected, self._residuals @ projected, variance
 
     def _project(self, cells: np.ndarray) -> np.ndarray:
         if not len(self):

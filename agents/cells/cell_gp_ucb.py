@@ -1,7 +1,7 @@
 """CellGPUCB: plain GP-UCB (Srinivas et al. 2010) over a fixed set of cells, to compare with the tree searches.
 
 The candidates are all cells of the K-ary partition down to the greatest depth that ``max_cells`` allows. The Gaussian
-process and the schedules of ``beta_t`` are those of GPOO; there is no tree search and no ``delta(h)``.
+process and the confidence widths ``sqrt(beta_t)`` are those of GPOO; there is no tree search and no ``delta(h)``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CellGPUCB(Agent):
 
     Args:
         beta: schedule of beta_t, ``"practical"`` or ``"theory"``.
-        error: theta in beta_t, between 0 and 1.
+        error: error probability theta in beta_t, between 0 and 1.
         max_cells: the largest number of candidates, 1 to 16,384.
         fit: fit the kernel even if the task has one.
 

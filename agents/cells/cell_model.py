@@ -1,9 +1,9 @@
 """CellModel: a Gaussian process of the reward over cells, which GPOO, GPTree and the cell GP-UCB use.
 
-The task's kernel and noise are used with a zero prior mean, as in Zhang et al. (2022). If it has none, rewards are
-standardised and the hyper-parameters (one lengthscale, variance, noise) maximise the marginal likelihood over a grid.
-The variance has an inverse-gamma prior of mean about 1, which is integrated out; without it, a few rewards that agree
-by chance would end exploration.
+If the task states its kernel and noise, these are used with a zero prior mean, as in Zhang et al. (2022). Otherwise
+rewards are standardised, and the hyper-parameters (one lengthscale, variance, noise) maximise the marginal likelihood
+over a grid. The variance has an inverse-gamma prior of mean about 1, which is integrated out; without it, a few rewards
+that agree by chance would end exploration.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from cbo_gym.task import AggregatedTask
 
 # Largest number of tracked cells, which take 1.6 GB.
 MAX_CELLS = 2**14
-# Number of first rewards after each of which the hyper-parameters are refitted.
+# The hyper-parameters are refitted after each of the first rewards, up to this number.
 REFITS_EACH = 10
-# Factor by which the data must grow before a later refit.
+# Factor by which the number of rewards must grow between later refits.
 GROWTH = 1.2
 # Lengthscales of the grid, in units of sqrt(d), the diagonal of the box.
 LENGTHSCALES = np.geomspace(0.02, 2.0, 11)
-# Noise variance over function variance.
+# Noise variances of the grid, as shares of the function's variance.
 NOISE_RATIOS = np.geomspace(1e-4, 1.0, 9)
 # Noise ratio for a task without noise.
 NO_NOISE = 1e-6
-# Weight of the variance's prior.
+# Weight of the variance's prior, in rewards.
 PSEUDO_REWARDS = 2.0
 
 
 class Hyperparameters(NamedTuple):
-    """Hyper-parameters of the cells' Gaussian process, in units of the model's scale."""
+    """Hyper-parameters of the cells' Gaussian process."""
 
     lengthscale: float
     variance: float
@@ -42,20 +42,21 @@ class Hyperparameters(NamedTuple):
 
 
 class CellModel:
-    """The posterior of the mean reward of cells, in units of :attr:`scale`.
+    """The posterior of the mean reward of cells.
 
     Args:
         task: aggregated task.
         fit: fit the hyper-parameters even if the task has them.
-        noise_std: standard deviation of the noise instead of the task's, above 0; has no effect if hyper-parameters are
+        noise_std: standard deviation of the noise instead of the task's, above 0; ignored if hyper-parameters are
             fitted.
 
     Attributes:
-        fitted: whether hyper-parameters are fitted; the units are then standard deviations of the rewards, else the
-            rewards' own units.
-        gp: the process with the present hyper-parameters, in these units; a refit makes a new one, which tracks the
-            same cells.
-        hyperparameters: the present hyper-parameters, in these units.
+        fitted: whether hyper-parameters are fitted.
+        location: mean of the rewards at the last refit; 0 if nothing is fitted.
+        scale: standard deviation of the rewards at the last refit; 1 if nothing is fitted.
+        gp: the process of ``(reward - location) / scale`` with the present hyper-parameters; a refit makes a new one,
+            which tracks the same cells.
+        hyperparameters: the present hyper-parameters of ``gp``.
     """
 
     def __init__(self, task: AggregatedTask, fit: bool = False, noise_std: float | None = None) -> None:
@@ -105,21 +106,21 @@ class CellModel:
             self.gp.track(tracked)
 
     def _most_likely(self, cells: np.ndarray, rewards: np.ndarray) -> Hyperparameters:
-        """Return the likeliest point of the grid. Rewards have the covariance ``s^2 (K + r I)``, s^2 integrated out."""
+        """Return the most likely point of the grid; rewards have the covariance ``s^2 (K + r I)`` with unknown s^2."""
         ratios = np.array([NO_NOISE]) if self._noiseless else NOISE_RATIOS
         weight = len(rewards) + PSEUDO_REWARDS
-        best = (-np.inf, self.hyperparameters)
+        highest, best = -np.inf, self.hyperparameters
         for lengthscale in self._lengthscales:
             values, vectors = np.linalg.eigh(self._kernel(lengthscale, 1.0).covariance(cells, cells))
             spectrum = np.maximum(values, 0.0) + ratios[:, None]
             squares = (np.square(vectors.T @ rewards) / spectrum).sum(axis=1) + PSEUDO_REWARDS
             likelihoods = -0.5 * weight * np.log(squares) - 0.5 * np.log(spectrum).sum(axis=1)
             index = int(np.argmax(likelihoods))
-            if likelihoods[index] > best[0]:
+            if likelihoods[index] > highest:
                 variance = squares[index] / weight
                 noise_std = float(np.sqrt(ratios[index] * variance))
-                best = likelihoods[index], Hyperparameters(float(lengthscale), float(variance), noise_std)
-        return best[1]
+                highest, best = likelihoods[index], Hyperparameters(float(lengthscale), float(variance), noise_std)
+        return best
 
     def _kernel(self, lengthscale: float, variance: float) -> CellKernel:
         if self._task.integral:
@@ -131,7 +132,8 @@ class CellModel:
         return AggregatedGP(self._kernel(lengthscale, variance), noise_std)
 
 
-#: Round t, theta and the number of cells -> beta_t: as in the figures of Zhang et al. (2022), and by their Lemma 1.
+#: Schedules of beta_t, the squared width of confidence bounds, by round t, error probability theta and number of cells:
+#: as in the figures of Zhang et al. (2022), and by their Lemma 1.
 BETA_SCHEDULES: dict[str, Callable[[int, float, int], float]] = {
     "practical": lambda t, error, count: 0.1 * float(np.log(np.pi**2 * t**2 / (6.0 * error))),
     "theory": lambda t, error, count: 2.0 * float(np.log(count * np.pi**2 * t**2 / (6.0 * error))),

@@ -1,7 +1,8 @@
 """GPOO: Gaussian Process Optimistic Optimisation (Zhang, Tsuchida & Ong 2022, Algorithm 1).
 
-A tree of cells and one Gaussian process on the means over cells. A round plays the leaf with the highest
-``b = mean + sqrt(beta_t) std + delta(h)`` and splits it if ``delta(h) >= sqrt(beta_t) std``, and ``h <= h_max``.
+A tree of cells, with one Gaussian process on the means over cells. A round plays the leaf with the highest
+``b = mean + sqrt(beta_t) std + delta(h)``, where h is its depth and ``delta(h)`` bounds the function's variation in it.
+The leaf is split if ``delta(h) >= sqrt(beta_t) std`` and ``h <= h_max``.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES
 from cbo_gym.agents.cells.tree_search import GPTreeSearch, cell_variation
 from cbo_gym.scm.values import Floats
 
+# Constant c of the variation if the task states its kernel.
 KNOWN_VARIATION = 14.0
 # Limit of the number of cells, within the range of floats.
 MAX_COUNT = 2**900
-# Share of the budget for an even grid.
-GRID_SHARE = 0.5
-# Variation in the grid's cells, in standard deviations of the rewards.
-GRID_VARIATION = 0.5
+# With a fitted kernel, c is such that the cells of an even grid, of this share of the rounds, have this variation, in
+# standard deviations of the rewards.
+GRID_SHARE, GRID_VARIATION = 0.5, 0.5
 
 
 class GPOO(GPTreeSearch):
     """Optimistic tree search with a Gaussian process over cells.
 
     Args:
-        variation: c in ``delta(h) = c 2^(-h/d)``, above 0; None for 14 with a known kernel, and for
-            ``0.5 (N/2)^(1/d)`` standard deviations of the rewards with a fitted one.
+        variation: c in ``delta(h) = c 2^(-h/d)``, above 0. None for 14 with a known kernel, and for
+            ``0.5 (N/2)^(1/d)`` standard deviations of the rewards with a fitted one, in N rounds.
         beta: schedule of beta_t, ``"practical"`` or ``"theory"``.
-        error: theta in beta_t, between 0 and 1.
-        max_depth: h_max in one dimension, d times this in d: cells deeper than that are not split.
+        error: error probability theta in beta_t, between 0 and 1.
+        max_depth: h_max in one dimension; in d dimensions cells deeper than d times this are not split.
         fit: fit the kernel even if the task has one.
 
     Raises:
@@ -52,13 +53,16 @@ class GPOO(GPTreeSearch):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        cells = sum(self.task.arity**h for h in range(self.max_depth * self._dim + 1))
-        self._count = min(cells, MAX_COUNT)
+        self._count = min(sum(self.task.arity**h for h in range(self.max_depth * self._dim + 1)), MAX_COUNT)
+        even_grid = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
+        self._root_variation = self.constant or (even_grid if self.model.fitted else KNOWN_VARIATION)
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
-        beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)
-        return np.sqrt(beta) * self.model.gp.std[nodes]
+        return np.sqrt(self.beta_at(t)) * self.model.gp.std[nodes]
+
+    def beta_at(self, t: int) -> float:
+        """Return beta_t."""
+        return BETA_SCHEDULES[self.beta](t, self.error, self._count)
 
     def variation(self, depth: Floats) -> Floats:
-        even_grid = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
-        return cell_variation(self.constant or (even_grid if self.model.fitted else KNOWN_VARIATION), depth, self._dim)
+        return cell_variation(self._root_variation, depth, self._dim)

@@ -1,8 +1,9 @@
 """GPTree (Shekhar & Javidi 2018, Gaussian process bandits with adaptive discretization, Algorithm 1).
 
-A tree of cells, each represented by its own point, and a Gaussian process. The index of a leaf is
-``I = min(mean + beta_n std, mean' + beta_n std' + V(h - 1)) + V(h)``, with the parent's primed quantities.
-The constants of ``V`` are those of Claims 1 and 2 for Lipschitz metrics, with C2 = C3 = D = 1.
+A tree of cells, with a Gaussian process on the means over cells. A round plays the leaf with the highest index
+``I = min(mean + beta_n std, mean' + beta_n std' + V(h - 1)) + V(h)``, where primes mark quantities of its parent, h is
+its depth, and ``V(h)`` bounds the function's variation in it. The constants of ``V`` are those of Claims 1 and 2 for
+Lipschitz metrics, with C2 = C3 = D = 1.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ C2 = C3 = METRIC_DIMENSION = 1.0
 
 
 class GPTree(GPTreeSearch):
-    """Tree search with a Gaussian process and a confidence width that the budget fixes.
+    """Tree search with a Gaussian process and a confidence width that the task's horizon fixes. Plays aggregated tasks.
 
     Args:
-        scale: multiplies ``beta_n``, above 0.
-        slope: multiplies the metric, above 0.
+        scale: factor of ``beta_n``, above 0.
+        slope: factor of the metric, above 0.
         confidence: u, above 0; the bounds hold with probability ``1 - exp(-u)``.
         max_nodes: the largest number of nodes of the tree, 1 to 16,384.
         fit: fit the kernel even if the task has one.
@@ -68,9 +69,9 @@ class GPTree(GPTreeSearch):
 
     def upper_bounds(self, nodes: np.ndarray, t: int) -> np.ndarray:
         parents, depth = self.tree.parent[nodes], self.tree.depth[nodes]
-        bounds = self.estimates(nodes) + self.radii(nodes, t)
-        above = self.estimates(parents) + self.radii(parents, t) + self.variation(np.maximum(depth - 1, 0))
-        return np.minimum(bounds, above) + self.variation(depth)
+        own = self.estimates(nodes) + self.radii(nodes, t)
+        by_parent = self.estimates(parents) + self.radii(parents, t) + self.variation(np.maximum(depth - 1, 0))
+        return np.minimum(own, by_parent) + self.variation(depth)
 
     def act(self, observation: Observation) -> Action:
         t = len(self.history) + 1

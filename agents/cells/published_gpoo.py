@@ -1,9 +1,10 @@
 """PublishedGPOO: GPOO as the program behind the figures of Zhang, Tsuchida & Ong (2022) runs it.
 
-The program (github.com/Mengyanz/GPOO, simulation.py) splits the root at once and plays its children first. Each later
-round splits the leaf with the highest b-value *before* it is played, where ``delta(h)`` permits, and plays the best of
-the other leaves. Radii are those of a noisy reward, with a noise variance of 0.05 of the kernel's. The class reproduces
-Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm 1.
+The program (github.com/Mengyanz/GPOO, simulation.py) splits the root at once and plays its children first. In each
+later round, the leaf with the highest b-value is split *before* it is played, if GPOO's conditions allow a split, and
+the best of the other leaves is played. The confidence radii include the noise of the reward, whose variance is 0.05 of
+the kernel's. The class reproduces Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm
+1.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 
 import numpy as np
 
-from cbo_gym.agents.cells.cell_model import BETA_SCHEDULES, CellModel
+from cbo_gym.agents.cells.cell_model import CellModel
 from cbo_gym.agents.cells.gpoo import GPOO
 from cbo_gym.task import Action, Observation
 
@@ -33,15 +34,14 @@ class PublishedGPOO(GPOO):
         self._unplayed = list(self.tree.leaves)
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
-        beta = BETA_SCHEDULES[self.beta](t, self.error, self._count)
-        return np.sqrt(beta * (self.model.gp.std[nodes] ** 2 + self.model.hyperparameters.noise_std**2))
+        return np.sqrt(self.beta_at(t) * (self.model.gp.std[nodes] ** 2 + self.model.hyperparameters.noise_std**2))
 
     def act(self, observation: Observation) -> Action:
-        node = self._unplayed.pop(0) if self._unplayed else self._after_a_split(len(self.history))
+        node = self._unplayed.pop(0) if self._unplayed else self._split_and_choose(len(self.history))
         return self.tree.cells[node].copy()
 
-    def _after_a_split(self, t: int) -> int:
-        """Return the best leaf, or the second best if the best was split."""
+    def _split_and_choose(self, t: int) -> int:
+        """Return the best leaf, or split it and return the second best."""
         best = self.best_leaf(t)
         if not self.may_expand(best, t):
             return best

@@ -16,12 +16,12 @@ from cbo_gym.scm.values import Floats
 
 
 class StoOO(TreeSearch):
-    """Stochastic optimistic optimisation with the task's horizon as its budget.
+    """Stochastic optimistic optimisation with the task's horizon as its budget. Plays aggregated tasks.
 
     Args:
         variation: c in ``delta(h) = c 2^(-h/d)``, above 0.
         error: the error probability theta, between 0 and 1.
-        reward_range: length of an interval that contains the rewards, above 0.
+        reward_range: length of an interval that contains all rewards, above 0.
         max_depth: cells deeper than d times this are not split.
 
     Raises:
@@ -66,11 +66,11 @@ class StoOO(TreeSearch):
 
 
 class AVEStoOO(StoOO):
-    """StoOO for aggregated feedback.
+    """StoOO for aggregated feedback. Plays aggregated tasks.
 
     Args:
-        rule: radii and splits of the ``"published"`` program, which depend on the horizon, or of the ``"theory"``
-            (Eq. 12).
+        rule: ``"published"`` for the confidence radii and splits of the authors' program, which depend on the horizon;
+            ``"theory"`` for those of Eq. 12. The other arguments are those of StoOO.
     """
 
     def __init__(
@@ -92,4 +92,5 @@ class AVEStoOO(StoOO):
     def is_known(self, node: int, t: int) -> bool:
         if self.rule == "theory":
             return super().is_known(node, t)
+        # The program compares the number of plays itself with the radius.
         return bool(self.draws[node] >= self.unit_radii(self.draws[node], t))

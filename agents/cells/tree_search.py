@@ -54,6 +54,10 @@ class TreeSearch(Agent):
         """Return estimated mean rewards of nodes, of the same shape."""
 
     @abstractmethod
+    def learn(self, cell: np.ndarray, reward: float) -> None:
+        """Update the estimates with a round."""
+
+    @abstractmethod
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         """Return confidence radii of nodes in round t, counted from 1."""
 
@@ -65,11 +69,8 @@ class TreeSearch(Agent):
         """Return the b-values of nodes in round t."""
         return self.estimates(nodes) + self.radii(nodes, t) + self.variation(self.tree.depth[nodes])
 
-    def learn(self, cell: np.ndarray, reward: float) -> None:
-        """Update the estimates with a round."""
-
     def is_known(self, node: int, t: int) -> bool:
-        """Return whether a leaf's uncertainty is down to its variation."""
+        """Return whether a leaf's confidence radius is at most the variation in its cell."""
         return bool(self.radii(np.array([node]), t)[0] <= self.variation(self.tree.depth[node]))
 
     def may_expand(self, node: int, t: int) -> bool:
@@ -97,13 +98,11 @@ class TreeSearch(Agent):
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.learn(action, float(reward))
-        # None for initial data on cells outside the tree.
-        node = self.tree.find(action)
-        if node is None:
-            return
-        self.draws[node] += 1
-        if self.tree.is_leaf[node]:
-            self.grow(node, len(self.history))
+        # The tree lacks some cells of the initial data.
+        if (node := self.tree.find(action)) is not None:
+            self.draws[node] += 1
+            if self.tree.is_leaf[node]:
+                self.grow(node, len(self.history))
 
     def recommend(self) -> Action:
         candidates = self.tree.deepest_expanded()
@@ -146,9 +145,9 @@ class GPTreeSearch(TreeSearch):
         self.model.add(cell, reward)
 
     def expand(self, node: int) -> None:
-        known = len(self.tree)
+        size = len(self.tree)
         super().expand(node)
-        self.model.gp.track(self.tree.cells[known:])
+        self.model.gp.track(self.tree.cells[size:])
 
 
 def cell_variation(constant: float, depth: Floats, dim: int) -> Floats:
