@@ -1,7 +1,7 @@
 """Auto: chooses a method for the task, by rules that published runs suggest.
 
-The chosen method plays the whole run with the same seed, and so the same actions, as it does by itself. The rules, each
-with its evidence, are in :mod:`cbo_gym.agents.choice.rules`.
+The chosen method plays the whole run, with the same actions as if it had been reset with the same seed by itself. The
+rules, each with its evidence, are in :mod:`cbo_gym.agents.choice.rules`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,11 @@ class Choice(NamedTuple):
     why: str
 
 
-# Attributes that Auto shares with its player.
-SHARED = (
-    *("task", "rng", "history", "learns_mechanisms"),
-    *("takes_missing", "takes_partial", "takes_precision", "takes_limits"),
-)
+# Attributes that say what an agent can do.
+CAPABILITIES = ("learns_mechanisms", "takes_missing", "takes_partial", "takes_precision", "takes_limits")
 
 
-def _of_player(name: str) -> Any:
+def _delegate(name: str) -> Any:
     """Return a method of Auto that calls the method ``name`` of its player."""
 
     def method(self: Auto, *arguments: Any, **keywords: Any) -> Any:
@@ -49,9 +46,9 @@ class Auto(Agent):
     """The agent that published results recommend for the task. Plays every mode, also several objectives.
 
     Args:
-        seconds: limit of the time of a round, act, update and recommend together, in seconds; above 0, or None for no
-            limit. It is compared with the slowest published mean of each method, on the machine of that run; running
-            methods are not interrupted. If every method takes longer, ``Random`` plays.
+        seconds: limit of the time of a round (act, update and recommend) in seconds; above 0, or None for no limit. A
+            method is chosen only if its mean time on the slowest published environment is within the limit; a running
+            method is not interrupted. If every method takes longer, ``Random`` plays.
 
     Attributes:
         chosen: the name of the agent that plays and the reason, ``agent.chosen.why``; from :meth:`reset` on.
@@ -82,9 +79,9 @@ class Auto(Agent):
         # Earlier agents, with the reason why they do not play.
         refused: list[str] = []
         for rule in ranking(task):
-            takes = seconds_of(rule, task.mode)
-            if self.seconds is not None and takes > self.seconds:
-                refused.append(f"{rule.agent} may take {takes:g} s a round")
+            seconds = seconds_of(rule, task.mode)
+            if self.seconds is not None and seconds > self.seconds:
+                refused.append(f"{rule.agent} may take {seconds:g} s a round")
                 continue
             why = "; ".join([f"{rule.agent} plays, since {rule.reason}", *dict.fromkeys(refused)]) + "."
             self.player, self.chosen = make_default(rule.agent), Choice(rule.agent, why)
@@ -93,7 +90,7 @@ class Auto(Agent):
                 break
             except UnsupportedModeError as error:
                 refused.append(f"{rule.agent} refuses ({error})")
-        for name in SHARED:
+        for name in ("task", "rng", "history", *CAPABILITIES):
             setattr(self, name, getattr(self.player, name))
 
     def act_given_pending(
@@ -101,23 +98,23 @@ class Auto(Agent):
     ) -> list[Action]:
         return self.player.act_given_pending(observation, pending, count, contexts, measured)
 
-    act = _of_player("act")
-    set_context = _of_player("set_context")
-    fantasize = _of_player("fantasize")
-    expected_nodes = _of_player("expected_nodes")
-    expected_nodes_given = _of_player("expected_nodes_given")
-    reward_posterior = _of_player("reward_posterior")
-    sample_outcomes = _of_player("sample_outcomes")
-    leave_one_out = _of_player("leave_one_out")
-    update = _of_player("update")
-    update_partial = _of_player("update_partial")
-    recommend = _of_player("recommend")
-    estimated_rewards = _of_player("estimated_rewards")
-    estimated_violations = _of_player("estimated_violations")
+    act = _delegate("act")
+    set_context = _delegate("set_context")
+    fantasize = _delegate("fantasize")
+    expected_nodes = _delegate("expected_nodes")
+    expected_nodes_given = _delegate("expected_nodes_given")
+    reward_posterior = _delegate("reward_posterior")
+    sample_outcomes = _delegate("sample_outcomes")
+    leave_one_out = _delegate("leave_one_out")
+    update = _delegate("update")
+    update_partial = _delegate("update_partial")
+    recommend = _delegate("recommend")
+    estimated_rewards = _delegate("estimated_rewards")
+    estimated_violations = _delegate("estimated_violations")
 
 
 def make_default(name: str) -> Agent:
-    """Make the agent of a name in the zoo, with its defaults; modules are imported on use.
+    """Make an agent with its default arguments, given its name in the zoo.
 
     Raises:
         MissingExtraError: if a library that it needs is not installed.

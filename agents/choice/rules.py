@@ -1,11 +1,11 @@
-"""Which method for which task: for each mode a list of rules, of which the first that holds chooses.
+"""The rules by which Auto chooses a method: each mode has a list, and the first rule that holds for a task chooses.
 
 A rule depends on the fields of the task, never on its name. If its method refuses the task or is too slow, the next
 rule that holds chooses; the last is ``Random``, which plays everything.
 
-Each rule in ``rules.yaml`` carries its evidence. Scores are the leaderboard's, of the last recommendation: 0 is a
-random action, 1 the optimum. *Published* are means over the seeds in ``results``, recomputed by ``make choice``;
-*tried* are other runs, on one seed from 100 on unless the number is given.
+Each rule in ``rules.yaml`` states its evidence. Its scores are the leaderboard's scores of the last recommendation: 0
+is a random action, 1 the optimum. *Published* scores are means over the seeds in ``results``, recomputed by ``make
+choice``; *tried* scores are from other runs, with one seed of 100 or more unless another number of seeds is given.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import yaml
 
 from cbo_gym.task import Mode, Task
 
-# Number of time series from which on a task has many; published tasks have at most 10, or 100.
+# Smallest number of time series that are many; published tasks have at most 10, or 100.
 MANY_SERIES = 50
 # CEO lists the graphs of at most 4 nodes if there are no candidates.
 FEW_NODES = 3
-# Number of rounds per arm up to which a task has few.
+# Below this number of rounds for each arm, rounds are few.
 FEW_ROUNDS = 10
-# Number of plays per subset up to which a task has few.
+# If the horizon allows at least this number of plays of each subset, subsets are few.
 FEW_PLAYS = 4
-# Limits for GA-LCB.
+# GA-LCB enumerates the subsets of at most this number of variables, and plays each single intervention this often.
 MAX_SWITCHES, SINGLE_ROUNDS = 14, 500
 
 
-def parallel(task: Task) -> bool:
+def is_parallel(task: Task) -> bool:
     """Return whether all nodes are independent causes of the reward."""
     diagram = task.graph.diagram
     edges = {(name, task.reward) for name in task.nodes if name != task.reward}
     return diagram is not None and not diagram.bidirected and diagram.directed == edges
 
 
-def learnable(task: Any) -> bool:
-    """Return whether single interventions take less than half of the rounds, and the subsets can be enumerated."""
+def is_learnable(task: Any) -> bool:
+    """Return whether GA-LCB can enumerate the subsets, with single interventions in at most half of the rounds."""
     count = len(task.action_domains)
     return count <= MAX_SWITCHES and 2 * SINGLE_ROUNDS * (count + 1) <= task.horizon
 
@@ -52,11 +52,11 @@ CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
     "few_nodes": lambda task: len(task.nodes) <= FEW_NODES,
     "separable": lambda task: bool(task.components),
     "not_separable": lambda task: not task.components,
-    "parallel": parallel,
+    "parallel": is_parallel,
     "few_rounds": lambda task: task.horizon < FEW_ROUNDS * len(task.arms),
     "many_series": lambda task: max(map(len, task.observational.values()), default=0) >= MANY_SERIES,
     "few_subsets": lambda task: 2 ** len(task.action_domains) * FEW_PLAYS <= task.horizon,
-    "learnable": learnable,
+    "learnable": is_learnable,
 }
 
 
@@ -65,7 +65,7 @@ class Rule(NamedTuple):
 
     Attributes:
         agent: name of the agent in the zoo.
-        reason: why it plays if the conditions hold, a clause.
+        reason: why the agent plays if the conditions hold, a clause.
         when: names of :data:`CONDITIONS`, all of which must hold.
         evidence: the measurements, in sentences; empty if another rule's evidence covers it.
     """
@@ -90,7 +90,7 @@ RULES: Mapping[Mode, tuple[Rule, ...]] = {
 }
 LAST = Rule("Random", "no other plays such a task, or none is quick enough")
 
-#: Seconds a round, act, update and recommend together: the published mean on the slowest environment of the mode.
+#: Mode -> agent -> seconds of a round (act, update and recommend): the mean on the slowest published environment.
 SECONDS: Mapping[Mode, Mapping[str, float]] = {Mode(mode): seconds for mode, seconds in _DATA["seconds"].items()}
 
 
@@ -101,5 +101,5 @@ def ranking(task: Task) -> Iterator[Rule]:
 
 
 def seconds_of(rule: Rule, mode: Mode) -> float:
-    """Return the longest time of a round of the rule's agent, in seconds; 0 for ``Random``."""
+    """Return the entry of the rule's agent in :data:`SECONDS`; 0 for ``Random``."""
     return SECONDS.get(mode, {}).get(rule.agent, 0.0)
