@@ -1,4 +1,4 @@
-"""The base class of the bandit algorithms, with the choice of arms and the estimates of their rewards."""
+"""ArmAgent: the base class of the bandit algorithms, with the choice of arms and the estimates of their rewards."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ArmAgent(Agent):
 
     Attributes:
         considered: indices of the arms that the agent may play, in random order.
-        counts: number of plays of each of the task's arms.
-        sums: sum of the rewards of each arm.
+        counts: number of plays of each of the task's arms; a mean over n rounds counts as n plays.
+        sums: sum of the rewards of each of the task's arms.
 
     Raises:
         ArgumentError: for another value of ``sets``; by :meth:`update` for a reward outside [0, 1].
@@ -76,13 +76,14 @@ class ArmAgent(Agent):
     def sample_outcomes(
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray] | None:
-        """Draw expected rewards from the arms' Beta posteriors; None with noise, whose distribution is not modelled."""
+        """Draw expected rewards from the arms' Beta posteriors; return None with noise, which has no model."""
         if noise:
             return None
         arms = np.array([int(action) for action in actions])
-        used, columns = np.unique(arms, return_inverse=True)
-        shapes = self.sums[used] + 1.0, (self.counts - self.sums)[used] + 1.0
-        return {self.task.reward: np.random.default_rng(seed).beta(*shapes, (count, len(used)))[:, columns]}
+        distinct, columns = np.unique(arms, return_inverse=True)
+        successes, failures = self.sums[distinct] + 1.0, (self.counts - self.sums)[distinct] + 1.0
+        draws = np.random.default_rng(seed).beta(successes, failures, (count, len(distinct)))
+        return {self.task.reward: draws[:, columns]}
 
     def estimated_rewards(self) -> np.ndarray:
         return self.means()[[int(past.action) for past in self.history]]
@@ -102,8 +103,8 @@ def arms_of(task: DiscreteTask, sets: Sets) -> list[int]:
     if sets == "possibly_optimal":
         chosen = pomis(task.diagram, task.reward, frozenset[str]().union(*targets))
         if missing := [sorted(target) for target in chosen if target not in available]:
-            first = min(missing)
-            description = f"{len(first)} variables at once" if len(first) > 4 else f"{{{', '.join(first)}}}"
+            example = min(missing)
+            description = f"{len(example)} variables at once" if len(example) > 4 else f"{{{', '.join(example)}}}"
             raise UnsupportedModeError(
                 f"{task.env_id} has no arms that set {description}, which may be optimal; add such arms, or choose an "
                 "agent that plays all arms alike: UCB, TS or SuccessiveRejects"

@@ -1,7 +1,7 @@
 """Successive rejects (Audibert, Bubeck & Munos 2010, sec. 3): the best arm after a known number of rounds.
 
-There are K - 1 phases. Each plays the remaining arms equally often and drops the one with the lowest mean. The rest of
-the horizon goes to the last arm.
+K arms take K - 1 phases. Each phase plays the remaining arms equally often and drops the one with the lowest mean. The
+last arm is played in all remaining rounds.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from cbo_gym.task import Action, Observation
 
 
 class SuccessiveRejects(ArmAgent):
-    """Equal play of the remaining arms, of which each phase drops the worst. Plays discrete tasks."""
+    """Phases of equal play, each of which drops the worst of the remaining arms. Plays discrete tasks."""
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
         count = len(self.considered)
         weight = 0.5 + (1.0 / np.arange(2, count + 1)).sum()
-        remaining = max(0, self.task.horizon - count)
-        #: Number of plays of each remaining arm at the end of each phase.
-        self._goals = [max(1, math.ceil(remaining / (weight * arms))) for arms in range(count, 1, -1)]
+        spare_rounds = max(0, self.task.horizon - count)
+        # Number of plays of each remaining arm at the end of each phase.
+        self._goals = [max(1, math.ceil(spare_rounds / (weight * arms))) for arms in range(count, 1, -1)]
 
     def act(self, observation: Observation) -> Action:
         while len(self.considered) > 1:

@@ -1,8 +1,8 @@
 """kl-UCB (Cappe, Garivier, Maillard, Munos & Stoltz 2013, sec. 3) on the arms of a causal bandit; POMIS-UCB.
 
-Every arm is played once, in random order; then the one with the greatest q for which
-``count * kl(mean, q) <= log t + 3 log log t``, kl between Bernoulli distributions. On the possibly optimal arms this is
-POMIS-UCB (Lee & Bareinboim 2018, sec. 5).
+Every arm is played once, in random order. Each later round plays the arm with the greatest upper bound: the greatest q
+with ``count * kl(mean, q) <= log t + 3 log log t``, where kl is the divergence of Bernoulli distributions. On the
+possibly optimal arms this is POMIS-UCB (Lee & Bareinboim 2018, sec. 5).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class UCB(ArmAgent):
         counts = self.counts[self.considered]
         if not counts.all():
             return self.considered[counts.argmin()]
-        means, t = self.sums[self.considered] / counts, int(self.counts.sum()) + 1
-        return self.considered[upper_bounds(means, confidence(t) / counts).argmax()]
+        t = int(self.counts.sum()) + 1
+        bounds = upper_bounds(self.sums[self.considered] / counts, confidence(t) / counts)
+        return self.considered[bounds.argmax()]
 
 
 class POMISUCB(UCB):
@@ -45,14 +46,15 @@ def confidence(t: int) -> float:
 def upper_bounds(means: np.ndarray, divergences: np.ndarray) -> np.ndarray:
     """Return the greatest q with kl(mean, q) <= divergence, for means in [0, 1] and divergences above 0.
 
-    Newton's method from above: kl is convex in q. It starts from the lower of two bounds, Pinsker's and that of
-    kl(p, q) >= p log p + (1 - p) log((1 - p) / (1 - q)).
+    kl is convex in q, so Newton's method converges from above. It starts from the lower of two upper bounds of q:
+    Pinsker's, and that from kl(p, q) >= p log p + (1 - p) log((1 - p) / (1 - q)).
     """
     misses, hits = 1.0 - means, xlogy(means, means)
     entropies = hits + xlogy(misses, misses)
     with np.errstate(divide="ignore", invalid="ignore"):
+        pinsker = means + np.sqrt(0.5 * divergences)
         by_misses = 1.0 - misses * np.exp((hits - divergences) / misses)
-        q = np.where(misses > 0.0, np.minimum(means + np.sqrt(0.5 * divergences), by_misses), 1.0)
+        q = np.where(misses > 0.0, np.minimum(pinsker, by_misses), 1.0)
         for _ in range(NEWTON_STEPS):
             excess = entropies - means * np.log(q) - misses * np.log1p(-q) - divergences
             q = np.where((means < q) & (q < 1.0), q - excess * q * (1.0 - q) / (q - means), q)
