@@ -1,8 +1,8 @@
-"""ABO: adaptive Bayesian optimisation (Nyikosa, Osborne & Roberts 2018), as Aglietti et al. (2021), sec. 4, play it.
+"""ABO: adaptive Bayesian optimisation (Nyikosa, Osborne & Roberts 2018), as in Aglietti et al. (2021), sec. 4.
 
 One GP maps the values of all manipulable variables and the time slice to the reward, so that rewards of earlier slices
-count less in later ones. A trial maximises expected improvement in the present slice. Neither the diagram nor
-observations are used.
+matter less in later ones. A trial maximises expected improvement in the present slice. The causal diagram and the
+observational data are ignored.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from cbo_gym.task import Action, Round
 
 # Number of quasi-random points for every variable.
 CANDIDATES = 256
-SURVIVORS, CHILDREN = 4, 16
-RADII = (0.05, 0.01, 0.002)
+# Size of the search around the best of these points, see :func:`evolve`.
+SURVIVORS, CHILDREN, RADII = 4, 16, (0.05, 0.01, 0.002)
 
 
 class ABO(SliceAgent):
@@ -36,7 +36,7 @@ class ABO(SliceAgent):
         device: torch device.
 
     Attributes:
-        make_surrogate: makes the surrogate.
+        make_surrogate: factory of the surrogate.
         surrogate: the GP from values and slice to the reward.
     """
 
@@ -47,7 +47,7 @@ class ABO(SliceAgent):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self._all = self.task.targets.index(frozenset(self.task.manipulable))
+        self._target = self.task.targets.index(frozenset(self.task.manipulable))
         dim = len(self.task.manipulable)
         noise_std = 0.0 if is_noiseless(self.task, self.task.reward) else None
         self.surrogate = self.make_surrogate(self.task.reward, dim + 1, noise_std=noise_std, device=self.device)
@@ -67,7 +67,8 @@ class ABO(SliceAgent):
         dim = len(self.task.manipulable)
         if not len(self.surrogate):
             return self._action(self.rng.random(dim))
-        rounds = self.played or self.history[-self.task.trials :]
+        # The first trial of a slice improves on the rounds of the slice before.
+        rounds = self.slice_rounds or self.history[-self.task.trials :]
         best = float(self._estimates(rounds).max())
         engine = SobolEngine(dim, scramble=True, seed=int(self.rng.integers(2**31)))
         points = engine.draw(CANDIDATES * dim, dtype=torch.float64).to(self.device)
@@ -83,7 +84,7 @@ class ABO(SliceAgent):
         return self._action(values)
 
     def _action(self, values: np.ndarray) -> Action:
-        return {"target": np.int64(self._all), "values": values}
+        return {"target": np.int64(self._target), "values": values}
 
     def _at_present(self, values: Tensor) -> Tensor:
         return torch.cat([values, torch.full_like(values[:, :1], self._time)], -1)
@@ -99,4 +100,4 @@ class ABO(SliceAgent):
             return self.surrogate.mean(self._at_present(values)).cpu().numpy()
 
     def slice_estimates(self) -> np.ndarray:
-        return self._estimates(self.played)
+        return self._estimates(self.slice_rounds)

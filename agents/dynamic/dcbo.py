@@ -2,8 +2,8 @@
 
 In each time slice every minimal intervention set of the slice's diagram has a dynamic causal GP, whose prior is the
 estimate of E[Y_t | do(x_t), earlier implemented actions] (sec. 3.1 and 3.2). The first trial of a later slice repeats
-what was implemented in the slice before; the others maximise expected improvement over all sets. The last round of a
-slice implements the best of the trials.
+the action that was implemented in the slice before; the others maximise expected improvement over all sets. The last
+round of a slice implements the best trial.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DCBO(Restarted):
 
     def explore(self) -> Action:
         # With two rounds, the repeated action would also be the one to implement, so nothing would be tried.
-        if self.repeat and self.slice and not self.played and self.task.trials > 2:
+        if self.repeat and self.slice and not self.slice_rounds and self.task.trials > 2:
             return self.implemented[-1].action
         return super().explore()
 

@@ -1,7 +1,8 @@
 """CBO and GP-UCB restarted in each time slice, the baselines of Aglietti, Dhir, Gonzalez & Damoulas (2021), sec. 4.
 
-Both ignore the slices before. CBO treats each slice as a problem by itself, with the observations of that slice and the
-minimal intervention sets of its diagram. GP-UCB, instead of the paper's BO, sets all variables, without data.
+Both ignore earlier slices. CBO treats each slice as a problem by itself, with the observations of that slice and the
+minimal intervention sets of its diagram. GP-UCB, in place of the paper's BO, sets all variables and uses no
+observations.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ class Restarted(SliceAgent):
         self._inner.update(self._view.to_hard(past.action), nodes, past.reward, {})
 
     def slice_estimates(self) -> np.ndarray:
-        return self._inner.estimated_rewards()[-len(self.played) :]
+        return self._inner.estimated_rewards()[-len(self.slice_rounds) :]
 
 
 class SliceCBO(CBO):
-    """CBO that intervenes in every round, on every set that the task offers but the empty one. Plays hard tasks.
+    """CBO that intervenes in every round, on any target set of the task but the empty one. Plays hard tasks.
 
-    Before the first trial it improves on the best prior mean, afterwards on the best posterior mean of the trials; the
-    rewards of the observations are not to be improved upon.
+    Expected improvement is over the best posterior mean of the trials, before the first trial over the best prior mean.
+    The observations do not count.
 
     Args:
         effects: model of the effects of interventions; None for one that learns from the observations of the slice.
@@ -71,13 +72,13 @@ class SliceCBO(CBO):
         if not self.history:
             model = self._explored[int(self.rng.integers(len(self._explored)))]
             return model.action(self.rng.random(len(self.task.targets[model.index])))
-        best = self.incumbent()
-        return max((model.maximise(best, self.rng) for model in self._explored), key=lambda pair: pair[1])[0]
+        return self.improve(self._explored)
 
     def incumbent(self) -> float:
-        estimates = self.estimated_rewards()
-        trials = estimates[self._initial :]
-        return float(trials.max()) if len(trials) else max(float(m.candidates()[1].max()) for m in self._explored)
+        trials = self.estimated_rewards()[self._initial :]
+        if len(trials):
+            return float(trials.max())
+        return max(float(model.candidates()[1].max()) for model in self._explored)
 
 
 class CBORestarted(Restarted):

@@ -1,4 +1,8 @@
-"""The base class of the methods of dynamic mode: trials in a slice, of which the best is implemented."""
+"""SliceAgent: the base class of the methods of dynamic mode, and a time slice as a hard task.
+
+A dynamic task has several time slices, with a fixed number of rounds (trials) each. The action of a slice's last round
+is *implemented*: later slices depend on it.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +19,34 @@ from cbo_gym.task import Action, DynamicTask, Info, Mode, Observation, Round
 
 
 class SliceAgent(Agent):
-    """Agent that explores in each slice and, in its last round, implements the action with the best estimate.
+    """Agent that explores in each slice and, in the last round of a slice, plays the action with the best estimate.
 
-    A subclass begins a slice, explores, learns, and estimates the rewards of the rounds of the slice.
+    Attributes:
+        slice: index of the present slice; -1 before the first action.
     """
 
     modes = frozenset({Mode.DYNAMIC})
     task: DynamicTask
 
     def setup(self, seed: int) -> None:
-        # Index of the present slice.
         self.slice = -1
         # Number of rounds before the present slice.
-        self._first = 0
+        self._rounds_before = 0
 
     def act(self, observation: Observation) -> Action:
         index = min(len(self.history) // self.task.trials, self.task.slices - 1)
         while self.slice < index:
             self.slice += 1
-            self._first = min(self.slice * self.task.trials, len(self.history))
+            self._rounds_before = min(self.slice * self.task.trials, len(self.history))
             self.begin()
-        if self.played and len(self.played) >= self.task.trials - 1:
+        if self.slice_rounds and len(self.slice_rounds) >= self.task.trials - 1:
             return self.recommend()
         return self.explore()
 
     @property
-    def played(self) -> Sequence[Round]:
-        """The rounds of the slice."""
-        return self.history[self._first :]
+    def slice_rounds(self) -> Sequence[Round]:
+        """The rounds of the present slice."""
+        return self.history[self._rounds_before :]
 
     @property
     def implemented(self) -> list[Round]:
@@ -72,20 +76,20 @@ class SliceAgent(Agent):
             self.learn(self.history[-1])
 
     def recommend(self) -> Action:
-        """Return the action with the best estimate among the rounds of the slice, of all rounds if it has none."""
-        if self.slice < 0 or not self.played:
+        """Return the action with the best estimate among the rounds of the slice, or of all rounds if it has none."""
+        if self.slice < 0 or not self.slice_rounds:
             return super().recommend()
-        return self.played[int(np.argmax(self.slice_estimates()))].action
+        return self.slice_rounds[int(np.argmax(self.slice_estimates()))].action
 
     def estimated_rewards(self) -> np.ndarray:
         """Return estimates for the rounds of the slice; for earlier ones the observed rewards."""
         rewards = super().estimated_rewards()
-        if self.slice >= 0 and self.played:
-            rewards[self._first :] = self.slice_estimates()
+        if self.slice >= 0 and self.slice_rounds:
+            rewards[self._rounds_before :] = self.slice_estimates()
         return rewards
 
     def observed_rounds(self, index: int) -> tuple[Round, ...]:
-        """Return the observational data of a slice as rounds in which nothing was set; may be empty."""
+        """Return the observational data of slice ``index`` as rounds in which nothing was set; may be empty."""
         series = self.task.observational
         names = [f"{name}_{index}" for name in self.task.nodes]
         if names[0] not in series:
@@ -96,18 +100,18 @@ class SliceAgent(Agent):
 
 
 def slice_view(task: DynamicTask, sets: Sequence[frozenset[str]], initial: Sequence[Round] = ()) -> HardView:
-    """Return a slice by itself as a hard task.
+    """Return one slice as a hard task.
 
     Args:
-        task: dynamic.
-        sets: target sets; the first one should be empty if there are initial rounds.
-        initial: initial data of the agent, whose targets are indices of ``sets``.
+        task: dynamic task.
+        sets: target sets of the hard task; the first one must be empty if there are initial rounds.
+        initial: initial data of the hard task; their targets are indices in ``sets``.
     """
     indices = [task.targets.index(target) for target in sets]
     return HardView(task, indices, sets, horizon=task.trials, initial_data=tuple(initial))
 
 
 def sets_to_explore(task: DynamicTask) -> list[frozenset[str]]:
-    """Return the minimal intervention sets of a slice that the task offers, the empty one first."""
+    """Return those minimal intervention sets of a slice that are target sets of the task, the empty one first."""
     minimal = minimal_intervention_sets(task.diagram, task.reward, task.manipulable)
     return [frozenset(), *(target for target in task.targets if target and target in minimal)]

@@ -1,4 +1,8 @@
-"""Estimates, from time series, of the effects of interventions in a time slice, given the slice before it."""
+"""UnrolledModel: estimates of the effects of interventions in a time slice, given the slice before it.
+
+They are learned from observational time series. DCBO uses them as the prior of its causal GPs. In the *unrolled*
+diagram, variable X of slice t is the node ``X_t``.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Ob
 
 
 class UnrolledNetwork(EffectNetwork):
-    """Network over a slice and the previous one, with a kernel that expects their effects to be mostly additive.
+    """Network over a slice and the previous one, with a kernel for which their effects are mostly additive.
 
     A variable with parents in both slices is modelled as a function of all its parents, plus a function of the parents
-    in each slice. Few series then suffice to learn the effect of the previous slice, also where the present variables
-    have values outside the data.
+    in each slice. Few series then suffice to learn the effect of the previous slice, even for values of the present
+    variables outside the data.
     """
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
@@ -39,30 +43,29 @@ class UnrolledModel(ObservationalModel):
 
     Args:
         task: dynamic task.
-        index: t.
-        held: variable -> its value in the implemented round of slice t - 1; empty in the first slice.
+        index: index t of the slice.
+        previous: variable -> its value in the implemented round of slice t - 1; empty in the first slice.
         device: torch device.
     """
 
     def __init__(self, task: DynamicTask, index: int, previous: Mapping[str, float], device: str = "cpu") -> None:
-        series, domains = _series_of(task, index), {}
-        for name, value in previous.items():
-            domains[f"{name}_{index - 1}"] = _around(value, series.get(f"{name}_{index - 1}", np.empty(0)))
+        series = _series_of(task, index)
+        fixed = {f"{name}_{index - 1}": value for name, value in previous.items()}
+        domains = {node: _around(value, series.get(node, np.empty(0))) for node, value in fixed.items()}
         domains |= {f"{name}_{index}": domain for name, domain in task.manipulable.items()}
         super().__init__(_slice_task(task, index, bool(previous), domains), device)
         self.network = UnrolledNetwork(self._task, device)
         scales = dict(zip(domains, Domains(domains).scales, strict=True))
-        before = {f"{name}_{index - 1}": value for name, value in previous.items()}
-        coordinates = [scales[node].to_unit(value) for node, value in before.items()]
-        self._before = torch.tensor(coordinates, dtype=torch.float64, device=device)
-        self._held = frozenset(before)
+        coordinates = [scales[node].to_unit(value) for node, value in fixed.items()]
+        self._fixed_values = torch.tensor(coordinates, dtype=torch.float64, device=device)
+        self._fixed = frozenset(fixed)
         self._index = index
-        for node, value in before.items():
+        for node, value in fixed.items():
             if node in self.network.surrogates:
                 # A node without parents has a constant input.
                 self.network.surrogates[node].add([0.0], value)
         for node in self.network.nodes:
-            if node in self._held or node not in series:
+            if node in fixed or node not in series:
                 continue
             inputs = [
                 scales[parent].to_unit(series[parent]) if parent in scales else series[parent]
@@ -82,9 +85,9 @@ class UnrolledModel(ObservationalModel):
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """Return the effect as in the base class, for a target set whose names have no slice index."""
-        fixed = self._before.expand(len(values), -1)
-        unrolled = self._held | {f"{name}_{self._index}" for name in target}
-        return super().effect(unrolled, torch.cat([fixed, values], -1))
+        fixed_values = self._fixed_values.expand(len(values), -1)
+        unrolled_target = self._fixed | {f"{name}_{self._index}" for name in target}
+        return super().effect(unrolled_target, torch.cat([fixed_values, values], -1))
 
 
 def _around(value: float, data: np.ndarray) -> Interval:
@@ -94,14 +97,17 @@ def _around(value: float, data: np.ndarray) -> Interval:
 
 
 def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
-    """Return the series of a slice and the one before it, or those of the last measured slices, under their names."""
+    """Return the time series of a slice and the one before it, by unrolled name.
+
+    For a slice without data, they are those of the last slice with data and the one before it.
+    """
     series: dict[str, np.ndarray] = {}
     measured = [t for t in range(task.slices) if f"{task.reward}_{t}" in task.observational]
     if not measured:
         return series
     source = min(index, measured[-1])
     if index and not source:
-        # There are no data of a transition between slices.
+        # Only the first slice was measured, so there are no data of the transition between slices.
         return series
     for name in task.nodes:
         series[f"{name}_{index}"] = task.observational[f"{name}_{source}"]
@@ -111,12 +117,12 @@ def _series_of(task: DynamicTask, index: int) -> dict[str, np.ndarray]:
 
 
 def _slice_task(task: DynamicTask, index: int, has_previous: bool, domains: Mapping[str, Interval]) -> HardTask:
-    """Return a hard task over a slice and the previous one; its fixed variables are manipulable and have no causes."""
-    nodes = tuple(f"{name}_{t}" for t in ([index - 1, index] if has_previous else [index]) for name in task.nodes)
-    node_set = set(nodes)
-    names = {f"{name}_{index}" for name in task.nodes}
-    directed = [(a, b) for a, b in task.unrolled.directed if a in node_set and b in names]
-    linked = [(min(pair), max(pair)) for pair in task.unrolled.bidirected if pair <= node_set]
+    """Return a slice and the previous one as a hard task; the previous variables are manipulable and have no causes."""
+    present = [f"{name}_{index}" for name in task.nodes]
+    previous = [f"{name}_{index - 1}" for name in task.nodes] if has_previous else []
+    nodes = (*previous, *present)
+    directed = [(cause, effect) for cause, effect in task.unrolled.directed if cause in nodes and effect in present]
+    linked = [(min(pair), max(pair)) for pair in task.unrolled.bidirected if pair <= set(nodes)]
     space = spaces.Dict(
         {"target": spaces.Discrete(1), "values": spaces.Box(0.0, 1.0, (len(domains),), dtype=np.float64)}
     )

@@ -1,4 +1,7 @@
-"""Logarithms of expected improvement under normal posteriors, and an evolutionary search for the best point."""
+"""Acquisition functions of agents with target sets, and the search for their best point.
+
+The functions are logarithms of expected improvement under normal posteriors. The search is evolutionary.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from cbo_gym.agents.common.improvement import standard_improvement
 
 
 def log_expected_improvement(mean: Tensor, std: Tensor, best: float) -> Tensor:
-    """Return log E[max(f - best, 0)] for f ~ Normal(mean, std), also where the expectation underflows.
+    """Return log E[max(f - best, 0)] for f ~ Normal(mean, std), even if the expectation underflows.
 
     With ``z = (mean - best) / std`` it is ``log std + log(phi(z) + z Phi(z))`` (Jones, Schonlau & Welch 1998); for
     negative z the second term is written as ``log phi(z) + log(1 - |z| Phi(z) / phi(z))``.
@@ -70,7 +73,7 @@ def evolve(
         scores: their scores, ``(n,)``.
         score: function of points ``m x d`` to scores ``(m,)``, which is maximised.
         rng: source of the new points.
-        radii: standard deviation of each generation about its parents.
+        radii: for each generation, the standard deviation of the new points about their parents.
         survivors: number of parents of a generation.
         children: number of new points around each parent.
         levels: the levels of the coordinates; None if they may have any values.
@@ -83,7 +86,8 @@ def evolve(
         if levels is not None:
             generation = levels.perturb(parents, generation, torch.Generator().manual_seed(int(rng.integers(2**31))))
         generation = generation.clamp(0.0, 1.0)
-        generation = generation if repair is None else repair(generation)
+        if repair is not None:
+            generation = repair(generation)
         points, scores = torch.cat([points, generation]), torch.cat([scores, score(generation)])
     winner = scores.argmax()
     return points[winner].cpu().numpy(), float(scores[winner])

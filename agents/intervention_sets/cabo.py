@@ -2,8 +2,8 @@
 
 It is :class:`~cbo_gym.agents.intervention_sets.cbo.CBO` (Aglietti et al. 2020) on the possibly optimal minimal
 intervention sets of the diagram (POMIS, Lee & Bareinboim 2018). Contexts are treated like any other variable: their
-values are used only after the round. For each set one scope is played; its variables are set to values that do not
-depend on contexts.
+values are used only after the round. A contextual action chooses a *scope*, a set of variables that may each depend on
+some contexts. For each set of variables CaBO plays one scope, with values that do not depend on contexts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CaBO(Agent):
     """CBO on the possibly optimal minimal intervention sets, blind to contexts. Plays contextual tasks.
 
     Args:
-        max_observations: number N_max of observations after which there are no more, as for CBO; 1 to 10,000.
+        max_observations: largest number N_max of observations, as for CBO; 1 to 10,000.
         scaling: how epsilon depends on the coverage of the domain and the number N of observations, as for CBO:
             "divide" or "multiply" the coverage by N / N_max.
         in_common: whether all sets share a GP, as for CBO; False for one GP a set, the paper's method.
@@ -54,7 +54,7 @@ class CaBO(Agent):
 
     def setup(self, seed: int) -> None:
         task = self.task
-        # The first scope of each set of variables.
+        # Set of variables -> its first scope; later entries of the comprehension replace earlier ones.
         scope_of = {members(scope)[0]: index for index, scope in reversed([*enumerate(task.scopes)])}
         explored = pomis(task.diagram, task.reward, task.manipulable) & set(scope_of)
         if not explored or frozenset() not in scope_of:

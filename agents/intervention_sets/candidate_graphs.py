@@ -1,4 +1,8 @@
-"""A posterior over candidate graphs, the effects that they predict together, and the information of a round."""
+"""CandidateGraphs: a posterior over candidate graphs, for CEO.
+
+It gives the effects of interventions as a mixture over the graphs, and the information that a round is expected to give
+about the graph.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,9 @@ from cbo_gym.task import Action, GraphKnowledge, HardTask, Observation
 
 # Probability below which a graph is left out of estimates.
 NEGLIGIBLE = 0.01
-# Largest number of variables whose graphs are all enumerated if the task has no candidates.
+# Without candidates, all graphs of at most this number of variables are enumerated.
 MAX_LISTED = 4
-# Number of simulated rounds in each graph.
+# Number of rounds that are simulated in each graph for an action.
 FANTASIES = 2
 # With fewer rounds the posterior is uniform.
 MIN_ROUNDS = 3
@@ -35,14 +39,14 @@ class CandidateGraphs:
     with all scales integrated or averaged out, from the rounds in which the variable was not set. The prior is uniform.
 
     Args:
-        task: hard task with candidates, a diagram, or the names of at most ``MAX_LISTED`` variables.
+        task: hard task whose graph is known, has candidates, or has at most ``MAX_LISTED`` variables.
         device: torch device.
 
     Attributes:
         diagrams: the candidates.
 
     Raises:
-        HiddenGraphError: if the task has only names, of more variables.
+        HiddenGraphError: if the task has more variables and neither a diagram nor candidates.
 
     References:
         Branchini, Aglietti, Dhir & Damoulas (2022), Causal entropy optimization, sec. 3.
@@ -64,12 +68,12 @@ class CandidateGraphs:
 
     @property
     def observations(self) -> Tensor:
-        kept = [
+        rows = [
             observation["nodes"]
             for action, observation, _ in self._rounds
             if not self._task.targets[int(action["target"])]
         ]
-        return torch.as_tensor(np.array(kept).reshape(-1, len(self._task.nodes)), device=self._device)
+        return torch.as_tensor(np.array(rows).reshape(-1, len(self._task.nodes)), device=self._device)
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
         self._rounds.append((action, {"nodes": np.array(observation["nodes"], dtype=np.float64)}, reward))
@@ -81,8 +85,11 @@ class CandidateGraphs:
         if self._probabilities is None:
             self._explained = {}
             self._rows = np.array([observation["nodes"] for _, observation, _ in self._rounds])
-            sets = [self._task.targets[int(action["target"])] for action, _, _ in self._rounds]
-            self._is_natural = {name: np.array([name not in s for s in sets], bool) for name in self._task.nodes}
+            targets = [self._task.targets[int(action["target"])] for action, _, _ in self._rounds]
+            # Node -> in which rounds it was not set.
+            self._is_free = {
+                name: np.array([name not in target for target in targets], bool) for name in self._task.nodes
+            }
             scores = np.array([self._log_evidence(diagram) for diagram in self.diagrams])
             weights = np.exp(scores - scores.max())
             self._probabilities = weights / weights.sum()
@@ -99,13 +106,13 @@ class CandidateGraphs:
         return add_up(
             self._explanation(name, diagram.parents(name)).log_evidence
             for name in self._task.nodes
-            if self._is_natural[name].sum() >= MIN_ROUNDS
+            if self._is_free[name].sum() >= MIN_ROUNDS
         )
 
     def _explanation(self, name: str, parents: tuple[str, ...]) -> SmoothExplanation:
         key = name, tuple(sorted(parents))
         if key not in self._explained:
-            rows = self._rows[self._is_natural[name]]
+            rows = self._rows[self._is_free[name]]
             columns = [self._task.nodes.index(parent) for parent in key[1]]
             self._explained[key] = explain(rows[:, columns], rows[:, self._task.nodes.index(name)])
         return self._explained[key]
@@ -115,19 +122,19 @@ class CandidateGraphs:
         return any(self._model(index).informs(target) for index, _ in self._likely())
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return E[Y | do(x)] over the graphs, and its standard deviation, which includes that between the graphs."""
-        first, second = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
-        likely = self._likely()
-        for index, weight in likely:
+        """Return the mean and the standard deviation of E[Y | do(x)] in the mixture of the graphs' estimates."""
+        first_moment, second_moment = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
+        for index, weight in self._likely():
             mean, std = self._model(index).effect(target, values)
-            first += weight * mean
-            second += weight * (std.square() + mean.square())
-        return first, (second - first.square()).clamp_min(0.0).sqrt()
+            first_moment += weight * mean
+            second_moment += weight * (std.square() + mean.square())
+        return first_moment, (second_moment - first_moment.square()).clamp_min(0.0).sqrt()
 
     def _likely(self) -> list[tuple[int, float]]:
-        kept = [(index, float(p)) for index, p in enumerate(self.probabilities) if p >= NEGLIGIBLE]
-        total = add_up(p for _, p in kept)
-        return [(index, p / total) for index, p in kept]
+        """Return the index of each graph that is not negligible, and its probability among these graphs."""
+        likely = [(index, float(p)) for index, p in enumerate(self.probabilities) if p >= NEGLIGIBLE]
+        total = add_up(p for _, p in likely)
+        return [(index, p / total) for index, p in likely]
 
     def _model(self, index: int) -> ObservationalModel:
         """Return the effect model given that this graph is the true one, updated to all rounds."""
@@ -143,9 +150,9 @@ class CandidateGraphs:
         return self._models[index]
 
     def information(self, target: frozenset[str], values: Tensor) -> np.ndarray:
-        """Return the expected decrease of the posterior's entropy by a round, in nats, ``(n,)``.
+        """Return the expected decrease of the posterior's entropy by a round with each value, in nats, ``(n,)``.
 
-        Rounds are simulated in every likely graph, from its own predictions. The target set may be empty.
+        Rounds are simulated in every likely graph by its own predictions. The target set may be empty.
         """
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         native = np.repeat(domains.points_to_native(values.cpu().numpy()), FANTASIES, axis=0)
@@ -206,9 +213,9 @@ def _all_diagrams(task: HardTask) -> list[CausalDiagram]:
             f"candidates for the graph are needed for more than {MAX_LISTED} variables, which have too many graphs; "
             f"{task.env_id} gives only the names of {len(task.nodes)}"
         )
-    options = product(
-        *[((), (pair,), (pair[::-1],)) for pair in combinations(others, 2)],
-        *[((), ((name, reward),)) for name in others],
-    )
-    diagrams = [CausalDiagram(task.nodes, chain.from_iterable(edges), allow_cycles=True) for edges in options]
+    # Two variables have no edge or one in either direction; a variable and the reward have no edge or one.
+    edges_of_pairs = [((), (pair,), (pair[::-1],)) for pair in combinations(others, 2)]
+    edges_to_reward = [((), ((name, reward),)) for name in others]
+    edge_sets = product(*edges_of_pairs, *edges_to_reward)
+    diagrams = [CausalDiagram(task.nodes, chain.from_iterable(edges), allow_cycles=True) for edges in edge_sets]
     return [CausalDiagram(diagram.nodes, diagram.directed) for diagram in diagrams if diagram.is_acyclic]

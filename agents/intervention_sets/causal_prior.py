@@ -1,7 +1,7 @@
 """Effects of interventions from observations, and a GP that starts from them (the causal GP of Aglietti et al. 2020).
 
-``ObservationalModel`` estimates E[Y | do(x)] of a target set, with an uncertainty, from rounds in which nothing was
-set. ``CausalGP`` models the reward of one target set with these as its prior mean and prior variance.
+``ObservationalModel`` estimates E[Y | do(x)] for a target set, with a standard deviation, from rounds in which nothing
+was set. ``CausalGP`` models the reward of one target set, with these estimates as its prior.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation
 
-FUNCTIONS = 16  # plausible networks, whose spread is the uncertainty of a simulated effect
-NOISE_SAMPLES = 16  # passes through each of them
-TRUST = 0.5  # standard deviation of the log of the noise's variance about its estimate from observations
+# Number of networks drawn from the posterior, whose spread is the uncertainty of a simulated effect.
+FUNCTIONS = 16
+# Number of noise samples in each of these networks.
+NOISE_SAMPLES = 16
+# Prior standard deviation of the log of the noise's variance about its estimate from observations.
+TRUST = 0.5
 
 #: Values of a target set's variables in [0, 1], ``n x d`` -> estimates of E[Y | do(x)] and their standard deviations.
 Effect = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -55,15 +58,15 @@ class EffectModel(Protocol):
 class ObservationalModel:
     """Estimates of E[Y | do(x)] from observations alone.
 
-    * *Simulation*: GPs fitted to the observed mechanisms are pushed through the graph with the targets set. This is
-      right where regression on the parents finds the mechanisms of the reward and its ancestors under do(target): where
-      no bidirected edge ends at one of these nodes.
-    * *Back-door adjustment* otherwise, where :func:`adjustment_set` finds a set Z: a GP of the reward given the
-      targets and Z, averaged over the observed Z.
-    * *None* otherwise, or without observations: the mean of the rewards seen, for all x.
+    * *Simulation*: GPs are fitted to the mechanisms of all nodes, and rounds with the targets set are simulated. The
+      reward and its ancestors under do(target) need mechanisms that regression on the parents identifies: no
+      bidirected edge may end at one of these nodes.
+    * *Back-door adjustment* otherwise, if :func:`adjustment_set` finds a set Z: a GP of the reward given the targets
+      and Z is averaged over the observed Z.
+    * *None* otherwise, or without observations: the estimate is the mean of all rewards, for all x.
 
-    The standard deviation is that of the expectation, not of the reward. A GP's error is taken as fully correlated
-    between inputs, as the covariance ``sigma(x) sigma(x')`` of the causal prior has it.
+    The standard deviation is that of the expectation, not of the reward. The errors of a GP at different inputs are
+    taken as fully correlated, as in the covariance ``sigma(x) sigma(x')`` of the causal prior.
 
     Args:
         task: the hard task.
@@ -83,8 +86,9 @@ class ObservationalModel:
         return self._observed
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
-        """Learn from a round; from an interventional one only the mean reward, for targets without an estimate."""
+        """Learn from a round. An intervention changes only the mean reward, the estimate without observations."""
         self._rewards.append(reward)
+        # The index is -1 if nothing was set and the task has no empty target set.
         index = int(action["target"])
         if index >= 0 and self._task.targets[index]:
             return
@@ -95,7 +99,7 @@ class ObservationalModel:
             self._add_to_regression(target, row[None])
 
     def learn_mechanisms(self, action: Action, observation: Observation) -> None:
-        """Learn the mechanisms that simulations need from a round that says nothing about the reward of its action."""
+        """Learn the mechanisms of single nodes, for simulations, from a round that lacks or must not use a reward."""
         self.network.add(action, observation, partial=True)
 
     def rule(self, target: frozenset[str]) -> str:
@@ -128,7 +132,8 @@ class ObservationalModel:
         inputs[:, members] = values
         inputs[:, [len(manipulable) + index for index in members]] = 1.0
         # The reward's own noise has mean zero and affects no other node.
-        noise = {n: draw for n, draw in network.draw_noise(NOISE_SAMPLES, seed=0).items() if n != self._task.reward}
+        noise = dict(network.draw_noise(NOISE_SAMPLES, seed=0))
+        noise.pop(self._task.reward, None)
         mean, std = network.expectations(inputs, [self._task.reward], noise, FUNCTIONS, NOISE_SAMPLES)
         return mean[:, 0], std[:, 0]
 
@@ -151,11 +156,12 @@ class ObservationalModel:
             )
             self._add_to_regression(target, self._observed)
         domains = Domains({name: domain for name, domain in self._task.manipulable.items() if name in target})
-        pairs = zip(domains.names, domains.to_native(values.unbind(-1)), values.unbind(-1), strict=True)
-        natives = torch.stack([value if name in typed else native for name, native, value in pairs], -1)
+        columns = zip(domains.names, domains.to_native(values.unbind(-1)), values.unbind(-1), strict=True)
+        set_values = torch.stack([value if name in typed else native for name, native, value in columns], -1)
         adjusted = self._covariate_values(target, self._observed)[:, len(domains) :]
-        count = len(adjusted)
-        points = torch.cat([natives[:, None].expand(-1, count, -1), adjusted.expand(len(values), -1, -1)], -1)
+        points = torch.cat(
+            [set_values[:, None].expand(-1, len(adjusted), -1), adjusted.expand(len(values), -1, -1)], -1
+        )
         mean, std = self._regressions[target].posterior(points)
         return mean.mean(-1), std.mean(-1)
 
@@ -169,7 +175,7 @@ class ObservationalModel:
         self._regressions[target].add(self._covariate_values(target, rows).cpu(), rewards.cpu())
 
     def _covariate_values(self, target: frozenset[str], rows: Tensor) -> Tensor:
-        """Return observed values of the covariates; variables with a typed domain in its unit box."""
+        """Return the values of the covariates in observations: in [0, 1] if their domain is typed, else native."""
         typed = self._task.codec.domains.typed
         columns = {name: rows[:, self._task.nodes.index(name)] for name in self._covariates(target)}
         units = {name: typed[name].to_unit(column) for name, column in columns.items() if name in typed}
@@ -177,9 +183,9 @@ class ObservationalModel:
 
 
 class EffectNetwork(GPNetwork):
-    """A network for many values of one target set; nodes that do not depend on them are computed once.
+    """A network for many values of one target set.
 
-    Nodes that do not depend on these values have shape ``1 x s``.
+    A node that does not depend on these values is computed once for all of them, with shape ``1 x s`` for s samples.
     """
 
     # Condensing the root takes longer than it saves in so few predictions.
@@ -204,14 +210,14 @@ class RewardGP(GaussianProcess):
         dim: number of inputs.
         covariance: function of the number of inputs that makes the kernel.
         device: torch device.
-        noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+        noise_std: known standard deviation of the rewards' noise; None to learn it.
         categories: input that is a category -> the number of categories.
 
     Attributes:
-        unit: scale of the rewards, above 0; the priors of all variances are relative to it. It is estimated from the
-            rewards of all sets, so that two similar rewards of one set do not make the model overconfident.
-        expected_noise: standard deviation of the rewards' noise as estimated from observations; None if unknown.
-        rewards: the rewards, which are the outputs plus the prior means, ``(n,)``.
+        unit: scale of the rewards, above 0; the priors of all variances are relative to it. The agent estimates it from
+            the rewards of all sets, so that two similar rewards of one set do not make the model overconfident.
+        expected_noise: estimate of the standard deviation of the rewards' noise from observations; None without one.
+        rewards: the rewards, ``(n,)``: the outputs of the GP plus the prior means.
     """
 
     centred = True
@@ -255,7 +261,7 @@ class RewardGP(GaussianProcess):
 
     @property
     def _expected_share(self) -> float | None:
-        """Share of the rewards' variance that is noise as estimated from observations."""
+        """Share of noise in the rewards' variance, as estimated from observations; None without an estimate."""
         if self.expected_noise is None:
             return None
         return min(max((self.expected_noise / self.unit) ** 2, MIN_VARIANCE), 1.0)
@@ -288,7 +294,7 @@ class CausalGP(RewardGP):
         dim: number of target variables.
         effect: returns m and sigma.
         device: torch device.
-        noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+        noise_std: known standard deviation of the rewards' noise; None to learn it.
         categories: variable that is a category, by its index -> the number of categories.
 
     References:
@@ -318,14 +324,14 @@ class CausalGP(RewardGP):
         self.add(torch.cat([values, std]).cpu(), reward - mean.cpu(), error)
 
     def refresh(self) -> None:
-        """Recompute the prior of the data, after ``effect`` has changed."""
+        """Recompute the prior at the data, after ``effect`` has changed."""
         mean, std = self._effect(self._values)
         self.replace(torch.cat([self._values, std[:, None]], -1), self.rewards - mean, self.errors)
 
     def predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[Y | do(values)], each ``(n,)``, for values ``n x d`` in [0, 1].
 
-        ``prior`` is the value of ``effect`` there, if it is already known.
+        ``prior`` is ``effect(values)``, if it was computed before.
         """
         mean, std = prior or self._effect(values)
         if not len(self):
@@ -344,17 +350,17 @@ class CausalGP(RewardGP):
 
     def means_at_data(self) -> Tensor:
         """Return posterior means at the data, shape ``(n,)``."""
-        return self.rewards - self.outputs + self.posterior(self.inputs)[0]
+        return self.prior_means() + self.posterior(self.inputs)[0]
 
 
 def causal_kernel(dim: int) -> Kernel:
-    """Return ``v RBF(x, x') + sigma sigma'`` of inputs (x, sigma), v having a Gamma(2, 1) prior."""
+    """Return the kernel ``v RBF(x, x') + sigma sigma'`` of inputs (x, sigma); v has a Gamma(2, 1) prior."""
     smooth = Scale(SquaredExponential(dim - 1))
     return Sum(OnColumns(smooth, slice(dim - 1)), OnColumns(Dot(), slice(dim - 1, dim)))
 
 
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:
-    """Return whether no latent confounder touches the reward or its ancestors, the targets aside, under do(target)."""
+    """Return whether, under do(target), no latent confounder affects the reward or its ancestors, targets excepted."""
     simulated = diagram.mutilate(target).ancestors([reward]) - target
     return not any(pair & simulated for pair in diagram.bidirected)
 
@@ -364,16 +370,16 @@ def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str
 def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
     """Return a minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.
 
-    Z has no descendants of the targets and separates them from the reward once the edges out of them are cut; then
-    ``E[Y | do(x)]`` is the mean over Z of ``E[Y | x, Z]`` (Pearl, *Causality*, 2009, sec. 3.3 and 3.4). If any set
-    is valid, so is that of all allowed ancestors (van der Zander, Liskiewicz & Textor 2014, sec. 4); variables are
-    dropped from that set, causes first, while it still separates.
+    Such a set Z has no descendants of the targets, and it separates the targets from the reward in the diagram without
+    the edges out of the targets. ``E[Y | do(x)]`` is then the mean over Z of ``E[Y | x, Z]`` (Pearl, *Causality*, 2009,
+    sec. 3.3 and 3.4). If any set is valid, so is the set of all allowed ancestors (van der Zander, Liskiewicz & Textor
+    2014, sec. 4). Variables are dropped from this set, causes first, while it still separates.
     """
-    cut = diagram.without_effects(target)
+    without_effects = diagram.without_effects(target)
     chosen = diagram.ancestors(target | {reward}) - diagram.descendants(target) - {reward}
-    if not cut.m_separated(target, {reward}, chosen):
+    if not without_effects.m_separated(target, {reward}, chosen):
         return None
     for name in diagram.topological_order:
-        if name in chosen and cut.m_separated(target, {reward}, chosen - {name}):
+        if name in chosen and without_effects.m_separated(target, {reward}, chosen - {name}):
             chosen -= {name}
     return chosen

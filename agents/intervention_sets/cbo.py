@@ -1,12 +1,13 @@
 """CBO: causal Bayesian optimisation (Aglietti, Lu, Paleyes & Gonzalez 2020), EICBO in Sussex et al. (2023), sec. 5.
 
-A GP maps the values that are set to the reward. Its prior comes from the observations: the mean is their estimate of
-E[Y | do(x)] (see :mod:`cbo_gym.agents.intervention_sets.causal_prior`), and the error of that estimate is added to the
-prior variance. A round observes (plays the empty set) with probability epsilon, which improves the prior of all sets;
-otherwise it plays the set and the values with the greatest expected improvement per unit of cost.
+A GP maps the values that are set to the reward. Its prior comes from observations, the rounds in which nothing was set:
+the prior mean is an estimate of E[Y | do(x)] from them (see :mod:`cbo_gym.agents.intervention_sets.causal_prior`), and
+the error of the estimate is added to the prior variance. With probability epsilon a round observes (plays the empty
+set), which improves the prior of all sets. Otherwise it plays the set and the values with the greatest expected
+improvement per unit of cost.
 
 Epsilon depends on the coverage C = Vol(hull of the observations) / Vol(domain) over the variables that are set, and on
-the number N of observations. The paper's Eq. 6 multiplies, C x N / N_max; the authors' program divides.
+the number N of observations. In the paper's Eq. 6 it is C x N / N_max; the authors' program divides C by N / N_max.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr, shorten
 from cbo_gym.scm.scopes import minimal_intervention_sets, pomis
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, Round
 
-# Number of early rounds, every second of which uses augmented expected improvement.
+# Number of early rounds; every second of them uses augmented expected improvement.
 EARLY = 20
 # Largest epsilon if the coverage is divided by N / N_max.
 MAX_EPSILON = 0.5
@@ -53,15 +54,15 @@ SCALINGS: dict[str, Callable[[float, float], float]] = {
 #: Variable, or set of variables -> cost.
 GivenCosts = Mapping[str | tuple[str, ...] | frozenset[str], float]
 # Costs of all sets, if the task has none.
-EQUAL = Costs(base=1.0)
-LISTS = list | tuple | set | frozenset
+EQUAL_COSTS = Costs(base=1.0)
+Collections = list | tuple | set | frozenset
+# Values of the argument ``targets`` -> function that returns the sets.
 NAMED_TARGETS = {"MIS": minimal_intervention_sets, "POMIS": pomis}
 
 
 def _read_costs(costs: Any) -> dict[frozenset[str], float]:
     """Return the cost of each set of variables; a key that is a name stands for the set of that variable."""
-    sets = [key for key in costs if not isinstance(key, str)] if isinstance(costs, Mapping) else [()]
-    if not all(isinstance(key, tuple | frozenset) and key and _are_names(key) for key in sets):
+    if not (isinstance(costs, Mapping) and all(map(_is_name_or_set, costs))):
         raise ArgumentError(
             "costs map variables, or sets of them as tuples or frozensets of names, to numbers, such as "
             f"{{'X': 1.0, ('X', 'Z'): 3.0}}; given {short_repr(costs)}"
@@ -73,10 +74,14 @@ def _read_costs(costs: Any) -> dict[frozenset[str], float]:
     }
 
 
+def _is_name_or_set(key: Any) -> bool:
+    return isinstance(key, str) or (isinstance(key, tuple | frozenset) and bool(key) and _are_names(key))
+
+
 def _read_targets(targets: Any) -> Collection[frozenset[str]] | str | None:
     if targets is None or (isinstance(targets, str) and targets in NAMED_TARGETS):
         return targets
-    if not (isinstance(targets, LISTS) and all(map(_are_names, targets))):
+    if not (isinstance(targets, Collections) and all(map(_are_names, targets))):
         raise ArgumentError(
             f"targets are {' or '.join(map(repr, NAMED_TARGETS))} or sets of names; "
             f"given {short_repr(targets)}{did_you_mean(targets, NAMED_TARGETS)}"
@@ -85,7 +90,7 @@ def _read_targets(targets: Any) -> Collection[frozenset[str]] | str | None:
 
 
 def _are_names(names: Any) -> bool:
-    return isinstance(names, str | LISTS) and all(isinstance(name, str) for name in names)
+    return isinstance(names, str | Collections) and all(isinstance(name, str) for name in names)
 
 
 class CBO(Agent):
@@ -93,15 +98,14 @@ class CBO(Agent):
 
     Args:
         targets: the sets to intervene on: "MIS" for the task's minimal intervention sets, "POMIS" for its possibly
-            optimal ones (which makes it CaBO), or a list of sets; None for all target sets of the task.
+            optimal ones (as in CaBO), or a list of sets; None for all target sets of the task.
         costs: variable -> cost of setting it, or set of variables (a tuple or frozenset of names) -> cost of setting
             just these, finite and above 0; 1 for a variable without an entry, and the sum for a set without one. None
             for the task's costs, or equal costs of all sets if it has none.
-        max_observations: N_max, the number of observations, the initial ones included, after which there are no
-            more; 1 to 10,000.
+        max_observations: N_max, the largest number of observations, initial ones included; 1 to 10,000.
         scaling: "divide" or "multiply" the coverage by N / N_max.
-        in_common: whether all sets share one GP, and some early rounds use augmented expected improvement; False for a
-            GP a set and plain expected improvement, the paper's method.
+        in_common: whether all sets share one GP, and some early rounds use augmented expected improvement; False for
+            one GP for each set and plain expected improvement, the paper's method.
         device: torch device.
 
     Raises:
@@ -155,8 +159,8 @@ class CBO(Agent):
             else self.make_empty_set_model(index, cost_of_observing)
             for index, target in enumerate(task.targets)
         ]
-        # None if no round may only observe.
-        self._observing = next((model for model in self._models if isinstance(model, EmptySetModel)), None)
+        # None if the task has no empty target set.
+        self._empty_model = next((model for model in self._models if isinstance(model, EmptySetModel)), None)
         self.explore(self.choose_targets())
 
     def _make_costs(self) -> tuple[Costs, float]:
@@ -164,30 +168,33 @@ class CBO(Agent):
         if self.costs is not None:
             single = {name: self.costs.get(frozenset([name]), 1.0) for name in self.task.manipulable}
             return Costs(variables=single, sets={key: cost for key, cost in self.costs.items() if len(key) > 1}), 1.0
-        costs = self.task.costs or EQUAL
-        of_sets = (costs.fixed_cost(target) for target in self.task.targets if target)
-        return costs, costs.constant or min(of_sets, default=1.0)
+        costs = self.task.costs or EQUAL_COSTS
+        set_costs = (costs.fixed_cost(target) for target in self.task.targets if target)
+        return costs, costs.constant or min(set_costs, default=1.0)
 
     def make_effects(self) -> EffectModel:
         """Make the model of the effects of interventions that gives the causal prior."""
         return ObservationalModel(self.task, self.device)
 
     def make_empty_set_model(self, index: int, cost: float) -> EmptySetModel:
-        """Make the model of the empty set, which has this index among the task's targets."""
+        """Make the model of the empty set, given its index among the task's targets."""
         return EmptySetModel(self.task, index, cost)
 
     def make_set_model(self, config: SharedConfig, index: int, seed: int) -> SetModel:
-        """Make the model of another of the task's target sets; ``seed`` is that of its search."""
+        """Make the model of a nonempty target set, given its index and the seed of its search."""
         if self.in_common:
             return SharedSetModel(config, index, seed, self._gp)
         return SeparateSetModel(config, index, seed)
 
     def explore(self, targets: Collection[frozenset[str]]) -> None:
-        """Restrict the search for improvement to these target sets, if the task offers any or can be observed."""
+        """Restrict the search for improvement to these target sets.
+
+        If the task has none of these sets and no empty set, all its sets are searched.
+        """
         self._explored = [
             model for model, target in zip(self._models, self.task.targets, strict=True) if target in targets
         ]
-        if self._observing is None and not self._explored:
+        if self._empty_model is None and not self._explored:
             self._explored, targets = self._models, self.task.targets
         names = frozenset().union(*targets)
         self._domains = {name: domain for name, domain in self.task.manipulable.items() if name in names}
@@ -210,14 +217,15 @@ class CBO(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         model = self._models[int(action["target"])]
-        initial = len(self.history) < self._initial
+        is_initial = len(self.history) < self._initial
         super().update(action, observation, reward, info)
         model.observe(action, observation, float(reward))
         self._stale |= self.learns_from_interventions
-        if model is not self._observing or initial or self._may_observe:
+        # Of the observations that the agent made, only the first max_observations change the causal prior.
+        if model is not self._empty_model or is_initial or self._needs_observations:
             self.effects.add(action, observation, float(reward))
             # Without observations the prior is flat, the mean of all rewards.
-            self._stale |= model is self._observing or not self._count
+            self._stale |= model is self._empty_model or not self._observation_count
 
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
         """Let the causal priors learn from a round of an earlier campaign, or one that only observed."""
@@ -229,25 +237,33 @@ class CBO(Agent):
         self._stale = True
 
     def act(self, observation: Observation) -> Action:
-        explored = self._within_limits(self._explored) or self._within_limits(self._models)
-        may_observe = self._observing is not None and self._within_limits([self._observing])
-        if (may_observe and (not self._explored or self.rng.random() < self.epsilon)) or not self.history:
+        observes = self._can_observe and (not self._explored or self.rng.random() < self.epsilon)
+        if observes or not self.history:
             return self.begin()
-        best = self.incumbent()
         rounds = len(self.history) - self._initial
         augmented = self.in_common and rounds < EARLY and rounds % 2 == 0
-        return max((model.maximise(best, self.rng, augmented) for model in explored), key=lambda pair: pair[1])[0]
+        return self.improve(self._within_limits(self._explored) or self._within_limits(self._models), augmented)
+
+    def improve(self, models: Sequence[InterventionSetModel], augmented: bool = False) -> Action:
+        """Return the action of these models' sets with the greatest expected improvement per unit of cost."""
+        best = self.incumbent()
+        proposals = [model.maximise(best, self.rng, augmented) for model in models]
+        return max(proposals, key=lambda proposal: proposal[1])[0]
 
     def _within_limits(self, models: Sequence[InterventionSetModel]) -> Sequence[InterventionSetModel]:
-        """Return the models whose sets can be set within the limits."""
-        limits = self.task.codec.limits
-        return models if limits is None else [m for m in models if limits.allows(self.task.targets[m.index])]
+        """Return the models of the sets that the limits of actions allow."""
+        limits, targets = self.task.codec.limits, self.task.targets
+        return [model for model in models if limits is None or limits.allows(targets[model.index])]
+
+    @property
+    def _can_observe(self) -> bool:
+        return self._empty_model is not None and bool(self._within_limits([self._empty_model]))
 
     def begin(self) -> Action:
-        """Return the action that sets nothing; a random one if no target set is empty."""
-        if self._observing is None or not self._within_limits([self._observing]):
-            return first_action(self.task, int(self.rng.integers(2**31)))
-        return self._observing.act()
+        """Return the action that sets nothing; a random one if the empty set cannot be played."""
+        if self._empty_model is not None and self._can_observe:
+            return self._empty_model.act()
+        return first_action(self.task, int(self.rng.integers(2**31)))
 
     def incumbent(self) -> float:
         """Return the expected reward that is to be improved upon."""
@@ -259,29 +275,29 @@ class CBO(Agent):
         return frozenset(self.task.targets[model.index] for model in self._explored)
 
     @property
-    def _count(self) -> int:
+    def _observation_count(self) -> int:
         return len(self.effects.observations)
 
     @property
-    def _may_observe(self) -> bool:
-        return self._count < self.max_observations
+    def _needs_observations(self) -> bool:
+        return self._observation_count < self.max_observations
 
     @property
     def epsilon(self) -> float:
         """The probability of observing in this round."""
-        if not self._may_observe:
+        if not self._needs_observations:
             return 0.0
-        if not self._domains or self._count <= len(self._domains):
+        if not self._domains or self._observation_count <= len(self._domains):
             return 1.0
         observed = self.effects.observations[:, [self.task.nodes.index(name) for name in self._domains]]
         covered = coverage(observed.cpu().numpy(), list(self._domains.values()))
-        return SCALINGS[self.scaling](covered, self._count / self.max_observations)
+        return SCALINGS[self.scaling](covered, self._observation_count / self.max_observations)
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means of E[Y | action], shape ``(len(history),)``.
 
-        Actions on sets that are not explored, which may have a few initial rewards, are estimated from observations
-        alone: otherwise the one with the luckiest noise would seem the best.
+        Actions on sets that are not explored are estimated from observations alone. Such a set may have a few initial
+        rewards, and the one with the luckiest noise would otherwise seem the best.
         """
         self._refresh()
         targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
@@ -316,11 +332,13 @@ class CBO(Agent):
                     return None
                 for node, query in queries.items():
                     shared[node, id(query.gp)].append((columns, query))
-            for (node, _), parts in shared.items():
-                inputs, means = (torch.cat(columns) for columns in zip(*[part[1:] for _, part in parts], strict=True))
-                samples = means + draw_joint(parts[0][1].gp, inputs, count, rng, noise)
-                columns = np.concatenate([columns for columns, _ in parts])
-                draws.setdefault(node, np.full((count, len(actions)), np.nan))[:, columns] = samples.cpu().numpy()
+            for (node, _), columns_and_queries in shared.items():
+                columns_of_sets, queries_of_sets = zip(*columns_and_queries, strict=True)
+                inputs = torch.cat([query.inputs for query in queries_of_sets])
+                means = torch.cat([query.means for query in queries_of_sets])
+                samples = means + draw_joint(queries_of_sets[0].gp, inputs, count, rng, noise)
+                node_draws = draws.setdefault(node, np.full((count, len(actions)), np.nan))
+                node_draws[:, np.concatenate(columns_of_sets)] = samples.cpu().numpy()
         return draws
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
@@ -332,24 +350,25 @@ class CBO(Agent):
                 queries = {} if isinstance(model, EmptySetModel) else model.gp_queries(values)
                 for node, query in queries.items():
                     gps[node][id(query.gp)] = query.gp
-            each = {node: [predict_left_out(gp, gp.rewards) for gp in by_id.values()] for node, by_id in gps.items()}
-        return {node: LeaveOneOut.join(predictions) for node, predictions in each.items()}
+            return {
+                node: LeaveOneOut.join([predict_left_out(gp, gp.rewards) for gp in by_id.values()])
+                for node, by_id in gps.items()
+            }
 
     def _by_model(self, actions: Sequence[Action]) -> Iterator[tuple[Any, np.ndarray, torch.Tensor]]:
-        """Yield the model of each set among actions, the actions' positions, and the values of the set's variables."""
+        """Yield, for each target set of the actions, its model, the indices of its actions, and their values."""
         targets = np.array([int(action["target"]) for action in actions])
         values = np.stack([action["values"] for action in actions])
         for index in np.unique(targets):
-            columns, model = np.flatnonzero(targets == index), self._models[index]
-            yield model, columns, model.members_of(values[columns])
+            indices, model = np.flatnonzero(targets == index), self._models[index]
+            yield model, indices, model.members_of(values[indices])
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         natives = self.task.codec.domains.to_native(action["values"].tolist())
         target = self.task.targets[int(action["target"])]
-        values = {
-            name: float(value) for name, value in zip(self.task.manipulable, natives, strict=True) if name in target
-        }
-        return values | {self.task.reward: float(self.reward_posterior([action])[0][0])}
+        values = zip(self.task.manipulable, map(float, natives), strict=True)
+        set_values = {name: value for name, value in values if name in target}
+        return set_values | {self.task.reward: float(self.reward_posterior([action])[0][0])}
 
     def _refresh(self) -> None:
         rewards = [past.reward for past in self.history] or [0.0]

@@ -1,9 +1,9 @@
 """CBO-U: causal Bayesian optimisation with an unknown graph (Durand, Annadani, Bauer & Parbhoo 2025).
 
-In hard mode an optimal action sets parents of the reward, so the method learns nothing else of the graph: a posterior
+In hard mode an optimal action sets parents of the reward, so the method learns only the reward's parents: a posterior
 over sets of parents, by Bayesian linear regression in closed form or by Gaussian processes. The causal prior of CBO
-(Aglietti et al. 2020) is the mixture of the estimates of E[Y | do(x)] given each set, and CBO plays the targets whose
-variables are all parents in a set that is not negligible.
+(Aglietti et al. 2020) is then the mixture of the estimates of E[Y | do(x)] given each set of parents. CBO plays target
+sets whose variables are all likely parents.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cbo_gym.task import Action, Observation
 
 
 class CBOU(CBO):
-    """CBO on the reward's parents, which it learns. Plays hard tasks, whatever is known of their graph.
+    """CBO on the reward's parents, which it learns. Plays hard tasks, with a known or a hidden graph.
 
     Args:
-        nonlinear: Gaussian processes instead of linear functions of the parents.
+        nonlinear: whether rewards are modelled by Gaussian processes instead of linear functions of the parents.
         most_parents: largest number of parents considered, 1 to 100.
         costs: costs of the target sets, as for CBO.
         device: torch device.
@@ -70,9 +70,8 @@ class CBOU(CBO):
         without_parents = np.array([not target & parents for target in targets])
         estimates = super().estimated_rewards()
         if without_parents.any():
-            estimates[without_parents] = np.mean(
-                [past.reward for past, without in zip(self.history, without_parents, strict=True) if without]
-            )
+            rewards = np.array([past.reward for past in self.history])
+            estimates[without_parents] = rewards[without_parents].mean()
         return estimates
 
     def act(self, observation: Observation) -> Action:

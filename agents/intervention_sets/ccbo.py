@@ -1,8 +1,9 @@
 """cCBO: constrained causal Bayesian optimisation (Aglietti, Malek, Ktena & Chiappa 2023).
 
-CBO on the constrained minimal intervention sets, with models of the reward and of the constrained nodes. A round plays
-the set and the values with the greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)], where f* is
-the best feasible value so far (sec. 3.3).
+CBO on the constrained minimal intervention sets, in which every variable affects the reward or a constrained node given
+the others, with models of the reward and of the constrained nodes. A round plays the set and the values with the
+greatest constrained expected improvement, E[max(f - f*, 0) 1(feasible)], where f* is the best feasible value so far
+(sec. 3.3).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cbo_gym.agents.intervention_sets.set_models import EmptySetModel, SetModel,
 from cbo_gym.scm.scopes import minimal_among
 from cbo_gym.task import Action, Constraint, HardTask, Info, Observation
 
-# Samples of the constrained nodes for the expectation under the multi-task model.
+# Number of samples of the constrained nodes for the expectation under the multi-task model.
 DRAWS = 64
 # Log acquisition value of an infeasible action, per unit by which it exceeds the limits of the variables that it sets.
 LOG_INFEASIBLE = -1e6
@@ -51,6 +52,9 @@ class CCBO(CBO):
         HiddenGraphError: by :meth:`reset` if the diagram is hidden.
     """
 
+    takes_partial = True
+    effects: OutcomeEffects
+
     def __init__(
         self,
         multi_task: bool = False,
@@ -63,9 +67,6 @@ class CCBO(CBO):
         self.causal_prior = require_truth_value("causal_prior", causal_prior)
         # Constant prior means are means over all rounds, so every round changes them.
         self.learns_from_interventions = not causal_prior
-
-    takes_partial = True
-    effects: OutcomeEffects
 
     def make_effects(self) -> OutcomeEffects:
         return OutcomeEffects(self.task, self.causal_prior, self.device)
@@ -83,7 +84,7 @@ class CCBO(CBO):
     @property
     def epsilon(self) -> float:
         """1 before the first observation, then 0, because the empty set is then chosen by its improvement."""
-        return 0.0 if self._count else 1.0
+        return 0.0 if self._observation_count else 1.0
 
     def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
         """Learn the constrained nodes that an intervention affects; causal priors need complete observations."""
@@ -101,13 +102,13 @@ class CCBO(CBO):
         return self._violations(CAUTION)
 
     def _violations(self, caution: float) -> np.ndarray:
-        played = np.array([int(past.action["target"]) for past in self.history], dtype=int)
-        violations = np.empty(len(played))
-        for index in np.unique(played):
+        targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
+        by_round = np.empty(len(targets))
+        for index in np.unique(targets):
             model = self._models[index]
             assert isinstance(model, ConstrainedSetModel | ConstrainedEmptySetModel)
-            violations[played == index] = model.violations(caution)
-        return violations
+            by_round[targets == index] = model.violations(caution)
+        return by_round
 
     def _refresh(self) -> None:
         nodes = np.array([past.observation["nodes"] for past in self.history])
@@ -125,14 +126,14 @@ class OutcomeEffects:
 
     Args:
         task: the task.
-        informed: whether effects are estimated from observations; if False, each is the mean of the node over all
-            rounds, with standard deviation 0.
+        from_observations: whether effects are estimated from observations; if False, each is the mean of the node over
+            all rounds, with standard deviation 0.
         device: torch device.
     """
 
-    def __init__(self, task: HardTask, informed: bool, device: str) -> None:
+    def __init__(self, task: HardTask, from_observations: bool, device: str) -> None:
         self._task = task
-        self._informed = informed
+        self._from_observations = from_observations
         nodes = dict.fromkeys([task.reward, *(constraint.node for constraint in task.constraints)])
         self._models = {node: ObservationalModel(replace(task, reward=node), device) for node in nodes}
         self._sums = dict.fromkeys(nodes, 0.0)
@@ -154,7 +155,7 @@ class OutcomeEffects:
 
     def effect_on(self, node: str, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`effect` for ``node`` instead of the reward."""
-        if self._informed:
+        if self._from_observations:
             return self._models[node].effect(target, values)
         mean = self._sums[node] / max(1, self._rounds)
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
@@ -196,10 +197,11 @@ class ConstrainedSetModel(SetModel):
     def __init__(self, config: SharedConfig, index: int, seed: int, effects: OutcomeEffects, multi_task: bool) -> None:
         super().__init__(config, index, seed)
         task, device, target = config.task, config.device, self._target
-        affected = task.diagram.mutilate(target).descendants(target)
-        self._on_set_variables = [c for c in task.constraints if c.node in target]
-        self._unaffected = [c for c in task.constraints if c.node not in target | affected]
-        self._modelled = [c for c in task.constraints if c.node in affected - target]
+        affected = task.diagram.mutilate(target).descendants(target) - target
+        # Constraints on set variables, on other nodes that the set affects, and on nodes that it does not affect.
+        self._on_set_variables = [constraint for constraint in task.constraints if constraint.node in target]
+        self._modelled = [constraint for constraint in task.constraints if constraint.node in affected]
+        self._unaffected = [constraint for constraint in task.constraints if constraint.node not in target | affected]
         # The reward is last, so that it is conditioned on the constrained nodes.
         self._outcomes = [*(constraint.node for constraint in self._modelled), task.reward]
         self._columns = [task.nodes.index(node) for node in self._outcomes]
@@ -207,6 +209,7 @@ class ConstrainedSetModel(SetModel):
         model: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
         self._joint = model(names, len(self._members), self._priors_of, device, self._categories)
+        # Values of the rounds with a reward.
         self._values = self._candidates[:0]
         count = DRAWS if multi_task else 1
         engine = SobolEngine(max(1, len(self._modelled)), scramble=True, seed=seed)
@@ -216,7 +219,7 @@ class ConstrainedSetModel(SetModel):
         self.learn(action, observation, partial=False)
 
     def learn(self, action: Action, observation: Observation, partial: bool) -> None:
-        """Learn from a round in which the set was played; without the reward if it is ``partial``."""
+        """Learn from a round in which the set was played; a ``partial`` round has no reward."""
         values = self._values_of(action)
         if not partial:
             self._values = torch.cat([self._values, values[None]])
@@ -298,7 +301,10 @@ def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects
     Nodes with fewer than two observations are left out, because their standard error is infinite.
     """
     estimates = [effects.observational_mean(constraint.node) for constraint in constraints]
-    excesses = [c.excess(mean) + caution * error for c, (mean, error) in zip(constraints, estimates, strict=True)]
+    excesses = [
+        constraint.excess(mean) + caution * error
+        for constraint, (mean, error) in zip(constraints, estimates, strict=True)
+    ]
     return float(add_up(max(0.0, excess) for excess in excesses if math.isfinite(excess)))
 
 
@@ -308,8 +314,8 @@ def log_constrained_improvement(
     """Return log E[max(f - best, 0) 1(constraints are met)] for k constrained nodes and f that are jointly normal.
 
     Each node is sampled from its conditional distribution given the nodes before it, truncated at its threshold. Given
-    all nodes, f is normal, so its expected improvement has a closed form. One sample is exact if nodes and f are
-    independent.
+    all nodes, f is normal, so its expected improvement has a closed form. If nodes and f are independent, one sample
+    gives the exact value.
 
     Args:
         mean: means of the k nodes and, last, of f, ``n x (k + 1)``.

@@ -1,7 +1,7 @@
 """CEO: causal entropy optimisation (Branchini, Aglietti, Dhir & Damoulas 2022).
 
-CBO with a posterior over candidate graphs. Its causal prior is the mixture of the graphs' priors. A round plays the
-action with the greatest expected information about the graph and the optimum together, per unit of cost.
+CBO with a posterior over candidate graphs. Its causal prior is the mixture of the priors given each graph. A round
+plays the action with the greatest expected information per unit of cost, about the graph and the optimum together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cbo_gym.task import Action, Observation
 
 # Entropy in nats below which the graph counts as known.
 NEGLIGIBLE_ENTROPY = 0.05
-# Number of the best points of a set, and of random ones, at which both kinds of information are computed.
+# While the graph is unknown, information is computed at this number of a set's best points, and of random ones.
 ANCHORS = 8
 # Number of quantiles that represent the distribution of the greatest expected reward.
 QUANTILES = 8
@@ -32,8 +32,8 @@ class CEO(CBO):
         device: torch device.
 
     Attributes:
-        graphs: the posterior over the task's candidates; over all graphs of at most four variables if the task gives
-            only names.
+        graphs: the posterior over the task's candidate graphs, or over all graphs if the task states none and has at
+            most four variables.
 
     Raises:
         ArgumentError: if a cost is not finite and above 0.
@@ -41,9 +41,8 @@ class CEO(CBO):
     """
 
     takes_limits = False
-    graphs: CandidateGraphs
-
     takes_mixed_domains = False
+    graphs: CandidateGraphs
 
     def __init__(self, costs: GivenCosts | None = None, in_common: bool = True, device: str = "cpu") -> None:
         super().__init__(costs=costs, in_common=in_common, device=device)
@@ -59,20 +58,21 @@ class CEO(CBO):
             return self.begin()
         self._refresh()
         # The model of the empty set is on the CPU.
-        beliefs = [[tensor.to(self.device) for tensor in model.candidates()] for model in self._explored]
-        greatest = greatest_rewards(*(torch.cat(columns) for columns in zip(*[b[1:] for b in beliefs], strict=True)))
+        candidates = [[tensor.to(self.device) for tensor in model.candidates()] for model in self._explored]
+        _, means, stds = zip(*candidates, strict=True)
+        greatest = greatest_rewards(torch.cat(means), torch.cat(stds))
         options: list[tuple[float, Action]] = []
-        for model, (points, mean, std) in zip(self._explored, beliefs, strict=True):
+        for model, (points, mean, std) in zip(self._explored, candidates, strict=True):
             gain = information_on_greatest(mean, std, model.noise, greatest)
             if self.graphs.entropy > NEGLIGIBLE_ENTROPY:
-                chosen = gain.topk(min(ANCHORS, len(gain))).indices.tolist()
-                chosen += self.rng.integers(len(gain), size=ANCHORS).tolist() if len(gain) > ANCHORS else []
-                of_graph = self.graphs.information(self.task.targets[model.index], points[chosen])
-                points, gain = points[chosen], gain[chosen] + torch.from_numpy(of_graph).to(gain)
+                anchors = gain.topk(min(ANCHORS, len(gain))).indices.tolist()
+                anchors += self.rng.integers(len(gain), size=ANCHORS).tolist() if len(gain) > ANCHORS else []
+                on_graph = self.graphs.information(self.task.targets[model.index], points[anchors])
+                points, gain = points[anchors], gain[anchors] + torch.from_numpy(on_graph).to(gain)
             gain = gain * (-model.log_surcharge(points)).exp()
             best = int(gain.argmax())
             options.append((float(gain[best]) / model.cost, model.action(points[best].cpu().numpy())))
-        return max(options, key=lambda pair: pair[0])[1]
+        return max(options, key=lambda option: option[0])[1]
 
 
 def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
@@ -88,20 +88,20 @@ def greatest_rewards(mean: Tensor, std: Tensor) -> Tensor:
 
 
 def information_on_greatest(mean: Tensor, std: Tensor, noise: float, greatest: Tensor) -> Tensor:
-    """Return a lower bound, in nats, on the information of noisy observations about the greatest normal variable.
+    """Return a lower bound, in nats, on the information of noisy observations about the greatest of normal variables.
 
-    Given the greatest, a variable's normal distribution is truncated there. A normal one with the same variance, and
-    the noise on top, has at least the entropy of the observation. If the noise were ignored, the best variable
-    would seem more informative than an unknown one, although little about it remains unknown.
+    Given the greatest value, the normal distribution of a variable is truncated there. The entropy of a noisy
+    observation of the variable is at most that of a normal distribution with the same variance. Without the noise, an
+    observation of the best variable would seem more informative than one of an unknown variable.
 
     Args:
-        mean: shape ``(n,)``.
-        std: shape ``(n,)``, above 0.
+        mean: means of the variables, ``(n,)``.
+        std: standard deviations of the variables, above 0, ``(n,)``.
         noise: standard deviation of the observations about the variables, at least 0.
-        greatest: samples or quantiles of the greatest.
+        greatest: samples or quantiles of the greatest variable, ``(q,)``.
 
     Returns:
-        shape ``(n,)``.
+        the bound for an observation of each variable, ``(n,)``.
 
     References:
         Moss, Leslie, Gonzalez & Rayson (2021), GIBBON: General-purpose information-based Bayesian optimisation, sec. 3.

@@ -1,8 +1,9 @@
 """Evidence: how well sets of causes explain a variable, with functions and noise integrated out in closed form.
 
-A variable is ``y = f(x) + u`` with ``f`` linear or a draw of a Gaussian process and ``u ~ N(0, s^2)``. The prior of f
-is relative to the noise, and that of s is flat in log s. For n centred values the evidence is then
-``|A|^(-1/2) (y' A^-1 y)^(-(n - 1) / 2)`` up to a factor that all sets of causes share; ``s^2 A`` is y's covariance.
+A variable is ``y = f(x) + u`` with ``f`` linear or a draw of a Gaussian process and ``u ~ N(0, s^2)``. The prior
+variance of f is a multiple of s^2, and the prior of s is flat in log s. Let ``s^2 A`` be the covariance of y. For n
+centred values the evidence is then ``|A|^(-1/2) (y' A^-1 y)^(-(n - 1) / 2)``, up to a factor that all sets of causes
+share.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from torch import Tensor
 
 from cbo_gym._util.summation import add_up
 
-# Lengthscales of standardised inputs, times the root of their number.
+# Lengthscales of standardised inputs, in units of the root of their number.
 LENGTHSCALES = (0.7, 2.0)
 # Variances of f in units of the noise variance.
 SIGNALS = (3.0, 100.0)
 # Variance of a standardised input's coefficient in units of the noise variance.
 LINEAR_SIGNAL = 1.0
-# Least share of the variance that counts as unexplained, because of rounding.
+# Smallest unexplained share of the variance; smaller ones are rounding errors.
 MIN_RESIDUAL = 1e-9
 # Number of observations for each coefficient of :func:`residual_std`.
 MIN_ROUNDS = 6
@@ -43,7 +44,9 @@ class SmoothExplanation:
     _inputs: np.ndarray
     _weights: np.ndarray
     _factor: np.ndarray
+    # Lengthscale, variance of f in units of the noise variance, and noise variance.
     _scales: tuple[float, float, float]
+    # Means and standard deviations of the causes, and the mean of the variable.
     _units: tuple[np.ndarray, np.ndarray, float]
 
     def mean(self, causes: np.ndarray) -> np.ndarray:
@@ -67,12 +70,13 @@ class SmoothExplanation:
 
 @dataclass(frozen=True)
 class LinearExplanation:
-    """A linear function of the causes, with the coefficients' covariance."""
+    """A linear function of the causes, with the coefficients' covariance; methods as of :class:`SmoothExplanation`."""
 
     _coefficients: np.ndarray
     _inverse: np.ndarray
     _noise: float
     _count: int
+    # Means and standard deviations of the causes, and the mean of the variable.
     _units: tuple[np.ndarray, np.ndarray, float]
 
     def mean(self, causes: np.ndarray) -> np.ndarray:
@@ -103,8 +107,8 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
     """Return Gaussian process regression of a variable on its causes, on a grid of scales.
 
     Args:
-        causes: shape ``(n, d)``; d may be 0.
-        effect: shape ``(n,)``. The variance of the noise is 1 if n is below 2, and the mean 0 without data.
+        causes: values of the causes, ``(n, d)``; d may be 0.
+        effect: values of the variable, ``(n,)``. If n is below 2, the noise variance is 1; if n is 0, the mean is 0.
     """
     if not len(effect):
         causes, effect = np.zeros((1, causes.shape[1])), np.zeros(1)
@@ -138,12 +142,12 @@ def linear_log_evidence(
     Args:
         gram: Gram matrix of the standardised causes, ``(d, d)``.
         products: products of the causes with the centred effect, ``(d,)``.
-        total: the sum of squares of the centred effect.
-        count: the number n of values.
-        sets: columns of the causes, ``(m, k)``.
+        total: sum of squares of the centred effect.
+        count: number n of values.
+        sets: indices of the causes in each of m sets, ``(m, k)``.
 
     Returns:
-        shape ``(m,)``.
+        log evidence of each set, ``(m,)``.
     """
     columns = np.array(sets, dtype=int)
     size = columns.shape[1]
@@ -165,9 +169,15 @@ def _similarity(first: np.ndarray, second: np.ndarray, lengthscale: float) -> np
 def residual_std(values: Tensor, rewards: Tensor) -> float | None:
     """Return the standard deviation of rewards about a least-squares fit by a set's variables and their squares.
 
-    An intervention on these variables removes their part of the rewards' variance, and, without confounding, leaves the
-    rest. The arguments are of rounds where nothing was set, ``n x d`` and ``(n,)``. The estimate is None with fewer
-    than ``MIN_ROUNDS`` rounds a coefficient.
+    This estimates the noise of rewards under interventions on these variables, which leave the rest of the rewards'
+    variance unchanged if there is no confounding.
+
+    Args:
+        values: values of the variables in rounds in which nothing was set, ``n x d``.
+        rewards: rewards of these rounds, ``(n,)``.
+
+    Returns:
+        the estimate; None with fewer than ``MIN_ROUNDS`` rounds for each coefficient.
     """
     count, dim = values.shape
     coefficients = 1 + 2 * dim

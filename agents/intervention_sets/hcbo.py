@@ -1,9 +1,10 @@
 """HCBO: high-dimensional causal Bayesian optimisation (Wu et al. 2024, ECAI), after the authors' public program.
 
-Of the target sets of each size the method keeps the one with the greatest coverage of the reward: the weight of a
-variable is the best reward of setting it alone, and every other variable has the mean weight of its parents. Then each
-round plays the set with the greatest mean reward plus alpha times its upper confidence bound, at the point of that
-bound.
+The method first sets each variable alone. The weight of a variable follows from the best of these rewards. The
+*coverage* of a target set is the weight that reaches the reward, if set variables have their own weight and every other
+variable has the mean weight of its parents. Of the target sets of each size, the one with the greatest coverage is
+kept. Then each round plays the set with the greatest mean reward plus alpha times its upper confidence bound, at the
+point of that bound.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ BETA = 0.1
 ALPHA_EVERY = 50
 # Weight of the worst variable, in units of the range of all weights.
 MIN_WEIGHT = 0.01
+# Added to denominators and weights, so that they are positive.
 TINY = 1e-7
 
 
@@ -34,8 +36,9 @@ class HCBO(CBO):
     """One target set for each size, chosen by coverage. Plays hard tasks.
 
     Args:
-        weighing: rounds with each variable set alone before the sets are chosen, initial ones included; 1 to 10,000.
-        starts: rounds with each chosen set before the sets compete, initial ones included; 1 to 10,000.
+        weighing: number of rounds with each variable set alone before the sets are chosen, initial ones included; 1 to
+            10,000.
+        starts: number of rounds with each chosen set before the sets compete, initial ones included; 1 to 10,000.
         device: torch device.
 
     Raises:
@@ -55,8 +58,9 @@ class HCBO(CBO):
         # Raises HiddenGraphError here rather than after some rounds.
         self._diagram = self.task.diagram
         self._alpha: float | None = None
-        self._turns = 0
-        self._chosen = False
+        # Number of rounds in which the sets have competed.
+        self._competitions = 0
+        self._has_chosen_sets = False
         super().setup(seed)
 
     def make_effects(self) -> FlatEffects:
@@ -70,23 +74,19 @@ class HCBO(CBO):
         return 0.0
 
     def act(self, observation: Observation) -> Action:
-        rewards = self._rewards()
-        if not self._chosen and (index := self._too_few(rewards, self.weighing)) is not None:
-            return self._bound(index)[1] if rewards[index] else self._at_random(index)
-        if not self._chosen:
-            self._chosen = True
-            self.explore(self._best_covering())
-        if (index := self._too_few(rewards, self.starts)) is not None:
-            return self._at_random(index)
-        return self._compete(rewards)
-
-    def _rewards(self) -> list[list[float]]:
         rewards: list[list[float]] = [[] for _ in self.task.targets]
         for past in self.history:
             rewards[int(past.action["target"])].append(past.reward)
-        return rewards
+        if not self._has_chosen_sets:
+            if (index := self._target_to_try(rewards, self.weighing)) is not None:
+                return self._greatest_bound(index)[1] if rewards[index] else self._at_random(index)
+            self._has_chosen_sets = True
+            self.explore(self._best_covering())
+        if (index := self._target_to_try(rewards, self.starts)) is not None:
+            return self._at_random(index)
+        return self._compete(rewards)
 
-    def _too_few(self, rewards: list[list[float]], enough: int) -> int | None:
+    def _target_to_try(self, rewards: list[list[float]], enough: int) -> int | None:
         """Return the index of the explored target with the fewest plays; ``None`` if all have enough."""
         rarest = min(self._explored, key=lambda model: len(rewards[model.index]), default=None)
         return rarest.index if rarest is not None and len(rewards[rarest.index]) < enough else None
@@ -94,7 +94,7 @@ class HCBO(CBO):
     def _at_random(self, index: int) -> Action:
         return self._models[index].action(self.rng.random(len(self.task.targets[index])))
 
-    def _bound(self, index: int) -> tuple[float, Action]:
+    def _greatest_bound(self, index: int) -> tuple[float, Action]:
         """Return the greatest upper confidence bound of a target's expected reward, and the action that has it."""
         self._refresh()
         points, mean, std = self._models[index].candidates()
@@ -110,22 +110,23 @@ class HCBO(CBO):
         reward, targets = self.task.reward, self.task.targets
         covered = {target: coverage_of(self._diagram, reward, target, weights) for target in targets}
         sizes = sorted({len(target) for target in targets if target})
-        return [max((s for s in covered if len(s) == size), key=covered.__getitem__) for size in sizes]
+        by_size = [[target for target in covered if len(target) == size] for size in sizes]
+        return [max(targets_of_size, key=covered.__getitem__) for targets_of_size in by_size]
 
     def _compete(self, rewards: list[list[float]]) -> Action:
-        """Play the set with the greatest mean reward plus alpha times its bound, in units of the set's rewards."""
+        """Return the action of the set with the greatest mean reward plus alpha times its standardised bound."""
         means, bounds, actions = [], [], []
         for model in self._explored:
             rewards_of_set = np.array(rewards[model.index])
-            bound, action = self._bound(model.index)
+            bound, action = self._greatest_bound(model.index)
             means.append(float(rewards_of_set.mean()))
-            bounds.append((bound - float(rewards_of_set.mean())) / (float(rewards_of_set.std()) + TINY))
+            bounds.append((bound - means[-1]) / (float(rewards_of_set.std()) + TINY))
             actions.append(action)
-        levels = np.array(bounds) - min(0.0, *bounds) + TINY
-        if self._alpha is None or self._turns % ALPHA_EVERY == 0:
-            self._alpha = float(np.mean((max(means) - min(means)) / levels))
-        self._turns += 1
-        return actions[int(np.argmax(np.array(means) + self._alpha * levels))]
+        positive_bounds = np.array(bounds) - min(0.0, *bounds) + TINY
+        if self._alpha is None or self._competitions % ALPHA_EVERY == 0:
+            self._alpha = float(np.mean((max(means) - min(means)) / positive_bounds))
+        self._competitions += 1
+        return actions[int(np.argmax(np.array(means) + self._alpha * positive_bounds))]
 
 
 class FlatEffects:
@@ -139,22 +140,23 @@ class FlatEffects:
         self._rewards.append(reward)
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean of the rewards, without uncertainty, for each of the values."""
+        """Return the mean of the rewards, with standard deviation 0, for each of the values."""
         mean = float(np.mean(self._rewards)) if self._rewards else 0.0
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
 
 def relative_weights(best: Mapping[str, float]) -> dict[str, float]:
-    """Return weights by variable from the best reward of setting each, relative to the worst; they sum to 1."""
+    """Return the weight of each variable, given the best reward of setting it alone; the weights sum to 1."""
     if not best:
         return {}
     low, high = min(best.values()), max(best.values())
-    raised = {name: value - low + MIN_WEIGHT * (high - low) + TINY for name, value in best.items()}
-    return {name: value / add_up(raised.values()) for name, value in raised.items()}
+    above_worst = {name: value - low + MIN_WEIGHT * (high - low) + TINY for name, value in best.items()}
+    total = add_up(above_worst.values())
+    return {name: value / total for name, value in above_worst.items()}
 
 
 def coverage_of(diagram: CausalDiagram, reward: str, target: frozenset[str], weights: Mapping[str, float]) -> float:
-    """Return the weight of the reward. Set variables have theirs, roots 0, others the mean of their parents."""
+    """Return the weight that reaches the reward: set variables have theirs, roots 0, others their parents' mean."""
     scores: dict[str, float] = {}
     for name in diagram.topological_order:
         parents = diagram.parents(name)

@@ -1,8 +1,9 @@
-"""Surrogates of several outcomes of the interventions on one target set.
+"""Surrogates of several outcomes of the interventions on one target set: of the reward and of the constrained nodes.
 
-:class:`SeparateGPs` are one independent GP per outcome, :class:`MultiTaskGPs` one GP with correlated outcomes. In both,
-every outcome has the prior of :class:`~cbo_gym.agents.intervention_sets.causal_prior.CausalGP`: mean and standard
-deviation from an estimate of its causal effect.
+cCBO uses them. :class:`SeparateGPs` are one independent GP per outcome, :class:`MultiTaskGPs` one GP with correlated
+outcomes. In both, every outcome has the prior of
+:class:`~cbo_gym.agents.intervention_sets.causal_prior.CausalGP`: mean and standard deviation from an estimate of its
+causal effect.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SeparateGPs:
     def observe(
         self, values: Tensor, outcomes: Sequence[float], errors: Sequence[float], partial: bool = False
     ) -> None:
-        """Add a round: ``values`` in [0, 1] of shape ``(d,)``, one number and its standard error per outcome.
+        """Add a round: ``values`` in [0, 1], ``(d,)``, and for each outcome its value and its standard error.
 
         A ``partial`` round is left out of :meth:`at_data`; its outcomes may be NaN.
         """
@@ -89,9 +90,8 @@ class SeparateGPs:
             Means, ``n x m``, and lower triangular roots of the covariances between outcomes, ``n x m x m``.
         """
         prior_by_gp: Sequence[tuple[Tensor, Tensor] | None] = priors or [None] * len(self._gps)
-        means, stds = zip(
-            *(gp.predict(values, prior) for gp, prior in zip(self._gps, prior_by_gp, strict=True)), strict=True
-        )
+        posteriors = [gp.predict(values, prior) for gp, prior in zip(self._gps, prior_by_gp, strict=True)]
+        means, stds = zip(*posteriors, strict=True)
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
     def at_data(self) -> tuple[Tensor, Tensor]:
@@ -161,9 +161,9 @@ class MultiTaskGPs(GaussianProcess):
     def refresh(self) -> None:
         mean, inputs = self._joint_inputs(self._values, None)
         residuals = ((self._outcomes - mean) / self._units).flatten()
-        known = residuals.isfinite()
+        is_measured = residuals.isfinite()
         errors = (self._variances / self._units**2).flatten()
-        self.replace(inputs.flatten(0, 1)[known], residuals[known], errors[known])
+        self.replace(inputs.flatten(0, 1)[is_measured], residuals[is_measured], errors[is_measured])
 
     def predict(self, values: Tensor, priors: Priors | None = None) -> tuple[Tensor, Tensor]:
         mean, inputs = self._joint_inputs(values, priors)
@@ -192,8 +192,8 @@ def coregion_kernel(dim: int, count: int) -> Kernel:
     """Return ``B_ij RBF(x, x') + [i = j] sigma sigma'`` of inputs (x, sigma, i), with i one of ``count`` outcomes."""
     smooth = OnColumns(SquaredExponential(dim - 2), slice(dim - 2))
     outcome = slice(dim - 1, dim)
-    prior_part = Product(OnColumns(Dot(), slice(dim - 2, dim - 1)), OnColumns(SameOutcome(), outcome))
-    return Sum(Product(smooth, OnColumns(OutcomeCovariance(count), outcome)), prior_part)
+    prior_error = Product(OnColumns(Dot(), slice(dim - 2, dim - 1)), OnColumns(SameOutcome(), outcome))
+    return Sum(Product(smooth, OnColumns(OutcomeCovariance(count), outcome)), prior_error)
 
 
 class OutcomeCovariance(Kernel):
@@ -209,9 +209,10 @@ class OutcomeCovariance(Kernel):
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._entries = torch.tril_indices(count, count).unbind()
-        self._diagonal = self._entries[0] == self._entries[1]
-        stds = torch.where(self._diagonal, LOG_DIAGONAL_STD, 1.0).tolist()
+        # Rows and columns of the lower triangle.
+        self._triangle = torch.tril_indices(count, count).unbind()
+        self._is_diagonal = self._triangle[0] == self._triangle[1]
+        stds = torch.where(self._is_diagonal, LOG_DIAGONAL_STD, 1.0).tolist()
         self._root = Hyperparameters.normal([0.0] * len(stds), stds)
 
     @property
@@ -223,9 +224,9 @@ class OutcomeCovariance(Kernel):
         return type(self), self._count
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        entries = torch.where(self._diagonal.to(theta.device), theta.exp(), theta)
+        entries = torch.where(self._is_diagonal.to(theta.device), theta.exp(), theta)
         root = theta.new_zeros(*theta.shape[:-1], self._count, self._count)
-        root[..., self._entries[0], self._entries[1]] = entries
+        root[..., *self._triangle] = entries
         factor = theta.new_ones(1, 1) if log_scale is None else log_scale.exp()[..., None, None]
         of_data = self._indicators(data) @ root
 
@@ -235,8 +236,8 @@ class OutcomeCovariance(Kernel):
             def to_theta(gradient: Tensor) -> Tensor:
                 left = self._indicators(points).mT @ (gradient @ of_data)
                 slope = factor * (left + self._indicators(data).mT @ (gradient.mT @ of_points))
-                slopes = slope[..., self._entries[0], self._entries[1]]
-                return torch.where(self._diagonal.to(slopes.device), slopes * entries, slopes)
+                slopes = slope[..., *self._triangle]
+                return torch.where(self._is_diagonal.to(slopes.device), slopes * entries, slopes)
 
             return Covariance(
                 factor * of_points @ of_data.mT,
@@ -248,7 +249,7 @@ class OutcomeCovariance(Kernel):
         return covariance
 
     def _indicators(self, indices: Tensor) -> Tensor:
-        """Return which outcome each index is of, ``... x n x 1`` to ``... x n x count``."""
+        """Return one-hot vectors of the indices of outcomes, ``... x n x 1`` to ``... x n x count``."""
         return torch.nn.functional.one_hot(indices[..., 0].long(), self._count).to(indices)
 
 

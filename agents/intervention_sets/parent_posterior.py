@@ -1,4 +1,4 @@
-"""A posterior over the unknown parents of the reward, and the effects that follow from it."""
+"""ParentPosterior: a posterior over the unknown parents of the reward, and the effects that follow, for CBO-U."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from cbo_gym.task import Action, HardTask, Observation
 
 # Indices of the possible causes, ascending.
 Parents = tuple[int, ...]
-# Number of sets whose neighbours are tried.
+# Number of the best sets whose neighbours are evaluated in a step of the search.
 STARTS = 2
 # Largest number of steps of the search in a round.
 MAX_STEPS = 12
 # Largest number of sets that are kept for the next search.
 MAX_SETS = 32
-# Share of the posterior below which a set is left out.
+# Posterior probability below which a set is left out.
 NEGLIGIBLE = 0.01
-# Number of observations over which a nonlinear effect is averaged.
+# Largest number of observations over which a nonlinear effect is averaged.
 AVERAGED = 8
-# Number of rounds below which the reward is taken to have no parents.
+# With fewer rounds, the reward is taken to have no parents.
 MIN_ROUNDS = 3
 
 
 class ParentPosterior:
-    """p(Pa(Y) | data) from all rounds; the reward is never set, so that its mechanism applies in each of them.
+    """p(Pa(Y) | data), the posterior over sets of parents of the reward Y.
 
-    The evidence of a set is that of a linear function of its values, in closed form, or of a Gaussian process; its
-    prior is uniform over sizes and over the sets of a size (Scott & Berger 2010). There are too many sets to enumerate,
-    so a local search adds, removes and exchanges single causes of the likeliest sets until none is better.
+    The evidence of a set is that of a linear function of its variables, in closed form, or of a Gaussian process. All
+    rounds are used, because the mechanism of the reward is the same under all interventions. The prior is uniform over
+    sizes and over the sets of a size (Scott & Berger 2010). There are too many sets to enumerate, so a local search
+    adds, removes and exchanges single variables of the likeliest sets until no neighbour is better.
 
     Args:
         task: hard task; its diagram is not used.
-        nonlinear: use Gaussian processes instead of linear functions.
+        nonlinear: whether to use Gaussian processes instead of linear functions.
         most_parents: the largest size of a set.
         device: torch device of the effects.
 
@@ -50,14 +51,15 @@ class ParentPosterior:
     def __init__(self, task: HardTask, nonlinear: bool, most_parents: int, device: str = "cpu") -> None:
         self._task = task
         self._nonlinear = nonlinear
-        self._most = most_parents
+        self._most_parents = most_parents
         self._names = [name for name in task.nodes if name != task.reward]
         self._rows: list[np.ndarray] = []
         self._rewards: list[float] = []
         # For each round, whether nothing was set.
-        self._idle: list[bool] = []
+        self._is_observation: list[bool] = []
         self._device = device
-        self._known: list[Parents] = [()]
+        # The best sets of the last search, the best first.
+        self._best_sets: list[Parents] = [()]
         self._weights: dict[Parents, float] | None = None
         self._explained: dict[Parents, Explanation] = {}
         # Values of the possible causes in all rounds.
@@ -65,51 +67,52 @@ class ParentPosterior:
 
     @property
     def observations(self) -> Tensor:
-        kept = [row for row, idle in zip(self._rows, self._idle, strict=True) if idle]
-        rows = np.array(kept).reshape(len(kept), len(self._task.nodes))
-        return torch.as_tensor(rows, device=self._device)
+        rows = np.array(self._rows).reshape(-1, len(self._task.nodes))
+        return torch.as_tensor(rows[np.array(self._is_observation, dtype=bool)], device=self._device)
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
         self._rows.append(np.array(observation["nodes"], dtype=np.float64))
         self._rewards.append(reward)
-        self._idle.append(not self._task.targets[int(action["target"])])
+        self._is_observation.append(not self._task.targets[int(action["target"])])
         self._weights = None
 
     @property
     def weights(self) -> dict[frozenset[str], float]:
-        """Sets of parents -> their probability, without negligible sets."""
-        return {frozenset(self._names[index] for index in s): w for s, w in self._posterior().items()}
+        """Set of parents -> its probability, without negligible sets."""
+        posterior = self._posterior().items()
+        return {frozenset(self._names[index] for index in parents): weight for parents, weight in posterior}
 
     def parents(self) -> frozenset[str]:
         """Return the variables in any set that is not negligible."""
         return frozenset().union(*self.weights)
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return E[Y | do(x)] over the sets of parents, and the standard deviation of that estimate.
+        """Return the mean and the standard deviation of E[Y | do(x)] in the mixture over the sets of parents.
 
-        The estimate given a set is its function, averaged over the observed values of the parents that are not set, as
-        if no parent affected another.
+        The estimate given a set of parents is their function, averaged over the observed values of the parents that are
+        not set, as if no parent affected another.
         """
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         points = domains.points_to_native(values.cpu().numpy())
         columns = [self._names.index(name) for name in domains.names]
-        first, second = np.zeros(len(points)), np.zeros(len(points))
+        first_moment, second_moment = np.zeros(len(points)), np.zeros(len(points))
         for parents, weight in self._posterior().items():
             mean, variance = self._conditional_effect(parents, columns, points)
-            first += weight * mean
-            second += weight * (variance + np.square(mean))
-        spread = np.sqrt(np.maximum(second - np.square(first), 0.0))
-        return torch.as_tensor(first).to(values), torch.as_tensor(spread).to(values)
+            first_moment += weight * mean
+            second_moment += weight * (variance + np.square(mean))
+        std = np.sqrt(np.maximum(second_moment - np.square(first_moment), 0.0))
+        return torch.as_tensor(first_moment).to(values), torch.as_tensor(std).to(values)
 
     def _conditional_effect(
         self, parents: Parents, columns: list[int], points: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means and variances of E[Y | do(x)] at n points, ``(n,)`` each, given the parents."""
         rewards = np.array(self._rewards)
         if len(rewards) < MIN_ROUNDS:
             return np.full(len(points), rewards.mean() if len(rewards) else 0.0), np.zeros(len(points))
-        causes = self._causes
-        others = causes[self._idle] if any(self._idle) else causes
-        rows = others[:AVERAGED] if self._nonlinear else others.mean(axis=0, keepdims=True)
+        natural = self._causes[self._is_observation] if any(self._is_observation) else self._causes
+        # The mean of a linear function is its value at the mean.
+        rows = natural[:AVERAGED] if self._nonlinear else natural.mean(axis=0, keepdims=True)
         inputs = np.broadcast_to(rows, (len(points), *rows.shape)).copy()
         inputs[:, :, columns] = points[:, None]
         inputs = inputs[..., list(parents)]
@@ -133,35 +136,38 @@ class ParentPosterior:
 
     def _search(self) -> dict[Parents, float]:
         evaluate = self._gp_evidence if self._nonlinear else self._linear_evidence
-        scores = evaluate(self._known)
+        scores = evaluate(self._best_sets)
         tried: set[Parents] = set()
         for _ in range(MAX_STEPS):
-            starts = [s for s in sorted(scores, key=scores.__getitem__, reverse=True)[:STARTS] if s not in tried]
+            best_first = sorted(scores, key=scores.__getitem__, reverse=True)
+            starts = [parents for parents in best_first[:STARTS] if parents not in tried]
             if not starts:
                 break
             tried.update(starts)
             neighbours = {parents for start in starts for parents in self._neighbours(start)}
             scores |= evaluate([parents for parents in neighbours if parents not in scores])
-        self._known = sorted(scores, key=scores.__getitem__, reverse=True)[:MAX_SETS]
-        best = scores[self._known[0]]
-        weights = {parents: float(np.exp(scores[parents] - best)) for parents in self._known}
-        total = add_up(weights.values())
-        kept = {parents: weight for parents, weight in weights.items() if weight >= NEGLIGIBLE * total}
-        return {parents: weight / add_up(kept.values()) for parents, weight in kept.items()}
+        self._best_sets = sorted(scores, key=scores.__getitem__, reverse=True)[:MAX_SETS]
+        highest = scores[self._best_sets[0]]
+        weights = {parents: float(np.exp(scores[parents] - highest)) for parents in self._best_sets}
+        min_weight = NEGLIGIBLE * add_up(weights.values())
+        likely = {parents: weight for parents, weight in weights.items() if weight >= min_weight}
+        total = add_up(likely.values())
+        return {parents: weight / total for parents, weight in likely.items()}
 
     def _neighbours(self, parents: Parents) -> Iterable[Parents]:
         others = [index for index in range(len(self._names)) if index not in parents]
-        smaller = [tuple(p for p in parents if p != removed) for removed in parents]
+        smaller = [tuple(index for index in parents if index != removed) for removed in parents]
         yield from smaller
-        for base in [*smaller, *([parents] if len(parents) < self._most else [])]:
+        may_grow = len(parents) < self._most_parents
+        for start in [*smaller, parents] if may_grow else smaller:
             for added in others:
-                yield tuple(sorted((*base, added)))
+                yield tuple(sorted((*start, added)))
 
     def _prior(self, size: int) -> float:
         """Return the log prior of one set of this size."""
         count = len(self._names)
-        ways = add_up(np.log((count - i) / (i + 1)) for i in range(size))
-        return -float(ways) - float(np.log(min(self._most, count) + 1))
+        log_ways = add_up(np.log((count - i) / (i + 1)) for i in range(size))
+        return -float(log_ways) - float(np.log(min(self._most_parents, count) + 1))
 
     def _gp_evidence(self, sets: Collection[Parents]) -> dict[Parents, float]:
         scores: dict[Parents, float] = {}

@@ -1,4 +1,8 @@
-"""Models of the rewards of a target set, and the search for the values with the greatest expected improvement."""
+"""Models of the rewards of one target set, and the search for the values with the greatest expected improvement.
+
+CBO and its variants have one such model for each target set: :class:`EmptySetModel` for the empty set,
+:class:`SeparateSetModel` or :class:`SharedSetModel` for the others.
+"""
 
 from __future__ import annotations
 
@@ -112,13 +116,15 @@ class InterventionSetModel(ABC):
 
     def action(self, values: np.ndarray) -> Action:
         """Return the action that sets the set's variables to values in [0, 1]."""
-        chosen = self._unset.copy()
-        chosen[self._members] = values
-        return {"target": np.int64(self.index), "values": chosen}
+        all_values = self._unset.copy()
+        all_values[self._members] = values
+        return {"target": np.int64(self.index), "values": all_values}
 
     def _log_improvement(self, mean: Tensor, std: Tensor, best: float, augmented: bool) -> Tensor:
         improvement = log_expected_improvement(mean, std, best)
-        return improvement + log_augmented_ei_factor(std, self.noise) if augmented and self.noise else improvement
+        if augmented and self.noise:
+            improvement = improvement + log_augmented_ei_factor(std, self.noise)
+        return improvement
 
 
 class EmptySetModel(InterventionSetModel):
@@ -176,7 +182,7 @@ class EmptySetModel(InterventionSetModel):
 class SetModel(InterventionSetModel):
     """Model of a nonempty set, with the search for the values with the greatest expected improvement."""
 
-    # Argument ``prior`` of _predict at the candidates, which refresh computes.
+    # Argument ``prior`` of _predict at the candidates; refresh computes it.
     _prior: tuple[Tensor, Tensor]
     _gp: RewardGP
 
@@ -206,7 +212,7 @@ class SetModel(InterventionSetModel):
 
     @abstractmethod
     def _predict(self, values: Tensor, prior: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the mean and standard deviation of E[Y | do(x)] at ``values``; ``prior`` is computed if None."""
+        """Return the mean and standard deviation of E[Y | do(x)] at values ``n x d``; ``prior`` is computed if None."""
 
     def adjust(self, mean: float, unit: float) -> None:
         self._gp.unit = unit
@@ -220,7 +226,7 @@ class SetModel(InterventionSetModel):
 
     @abstractmethod
     def gp_queries(self, values: Tensor) -> dict[str, GPQuery]:
-        """Return GP queries at values ``n x d``, by outcome: the reward and other nodes; empty if any has no own GP."""
+        """Return outcome (the reward or another node) -> GP query at values ``n x d``; empty without separate GPs."""
 
     def _within_limits(self, values: Tensor) -> Tensor:
         """Move values ``n x d`` within the limits of the next action; values that satisfy them do not change."""
@@ -267,9 +273,9 @@ class SetModel(InterventionSetModel):
         if not any(name in self._costs.per_unit for name in self._scales):
             return super().log_surcharge(values)
         columns = zip(self._scales.items(), values.unbind(-1), strict=True)
-        # True: set in every row.
-        native = {name: (True, scale.to_native(column)) for (name, scale), column in columns}
-        return (self._costs.of(native) / self.cost).log()
+        # Name -> whether the variable is set, and its values.
+        settings = {name: (True, scale.to_native(column)) for (name, scale), column in columns}
+        return (self._costs.of(settings) / self.cost).log()
 
     def unexplained_noise(self) -> float | None:
         rows = self._effects.observations
@@ -343,17 +349,18 @@ class SharedSetModel(SetModel):
     def _inputs(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return the inputs of the shared GP at values ``n x d``, and the means of the causal prior there.
 
-        The inputs are the values of all manipulable variables, with the mean of the observations for those that are not
-        set; 1 for each variable that is set, else 0; the standard deviation of the causal prior; and the novelty.
+        The inputs are the values of all manipulable variables, with the mean (of a category, the mode) of the
+        observations for those that are not set; 1 for each variable that is set, else 0; the standard deviation of the
+        causal prior; and the novelty.
         """
         mean, std = self._effect(values)
-        natives = self._effects.observations[:, self._columns].unbind(-1)
-        pairs = zip(self._domains.scales, natives, strict=True)
-        observed = torch.stack([scale.to_unit(native) for scale, native in pairs], -1)
+        columns = zip(self._domains.scales, self._effects.observations[:, self._columns].unbind(-1), strict=True)
+        observed = torch.stack([scale.to_unit(column) for scale, column in columns], -1)
         inputs = values.new_zeros((len(values), 2 * self._count + 2))
         inputs[:, : self._count] = observed.mean(0).clamp(0.0, 1.0) if len(observed) else 0.5
-        for index in self._gp.categories if len(observed) else ():
-            inputs[:, index] = observed[:, index].mode().values
+        if len(observed):
+            for index in self._gp.categories:
+                inputs[:, index] = observed[:, index].mode().values
         inputs[:, self._members] = values
         inputs[:, [self._count + column for column in self._members]] = 1.0
         relevant = observed if self._effects.informs(self._target) else observed[:0]

@@ -1,4 +1,7 @@
-"""One GP of the rewards of all target sets, whose prior comes from observations."""
+"""SetsGP: one GP of the rewards of all target sets, whose prior comes from observations.
+
+CBO uses it if all sets share a GP, so that the rewards of one set inform the model of the others.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +17,36 @@ from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 from cbo_gym.agents.gp.kernels import Constant, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.intervention_sets.causal_prior import RewardGP
 
-MIN_SHARE = 0.1  # smallest expected share of the rewards' variance that is not noise
-# Lognormal priors: mode and standard deviation of the logarithm. Lengths are in units of the domains.
-ERROR = (-2.0, 1.5)  # variance of the error of the causal prior among the observations, in the units of the GP's data
-BEYOND = (0.3, 0.4)  # additional variance far from the observations, in units of the variance that is not noise
-LENGTH = (-1.3, 0.7)  # lengthscale of a variable's values
-SETTING = (-0.3, 0.7)  # lengthscale of whether a variable is set
-REACH = 0.1  # standard deviation of the Gaussian weight by which novelty falls near an observation, in domains
-
+# Mode and standard deviation of the logarithm of a hyper-parameter.
 Lognormal = tuple[float, float]
+
+# Smallest expected share of the rewards' variance that is not noise.
+MIN_SHARE = 0.1
+# Prior of v, the variance of the causal prior's error among the observations, in the units of the GP's data.
+ERROR: Lognormal = (-2.0, 1.5)
+# Prior of w, the additional variance far from the observations, in units of the variance that is not noise.
+BEYOND: Lognormal = (0.3, 0.4)
+# Priors of the lengthscales of a variable's values, in units of its domain, and of whether it is set.
+LENGTH: Lognormal = (-1.3, 0.7)
+SETTING: Lognormal = (-0.3, 0.7)
+# Standard deviation of the Gaussian by which novelty falls near an observation, in units of the domain.
+REACH = 0.1
 
 
 class SetsGP(RewardGP):
-    """GP of the reward under do(x) for all sets; its prior is a causal model's, with mean m and standard deviation s.
+    """GP of the reward under do(x) for all sets, with a causal prior of mean m and standard deviation s.
 
     The inputs of an action are the values of all variables in [0, 1]; for each variable whether it is set; s; and the
     novelty n, from 0 among the observations to 1 far from all of them. The prior covariance of two actions is
     ``RBF (v + s s' + w n n')``: errors of the causal prior are similar for similar values and for sets with most
-    variables in common, and they may be large where it extrapolates. Noise and scales are learned from the rewards of
-    all sets.
+    variables in common, and they may be large far from the observations. Noise and scales are learned from the rewards
+    of all sets.
 
     Args:
         name: name of the reward, for error messages.
         variables: number of variables that can be set.
         device: torch device.
-        noise_std: standard deviation of the rewards' noise where it is known; None to learn it.
+        noise_std: known standard deviation of the rewards' noise; None to learn it.
         categories: variable that is a category, by its index -> the number of categories.
 
     References:
@@ -60,7 +68,7 @@ class SetsGP(RewardGP):
         self._owners = torch.empty(0, dtype=torch.int64, device=device)
 
     def observe(self, owner: int, inputs: Tensor, mean: Tensor, reward: float, error: float = 0.0) -> None:
-        """Add the reward of an action of the set with number ``owner``: inputs ``1 x d``, and m there, ``(1,)``."""
+        """Add the reward of an action: its inputs ``1 x d`` and prior mean ``(1,)``; ``owner`` is its set's index."""
         self._owners = torch.cat([self._owners, self._owners.new_tensor([owner])])
         self.rewards = torch.cat([self.rewards, mean.new_tensor([reward])])
         self.add(inputs.cpu(), reward - mean.cpu(), error)
@@ -72,7 +80,7 @@ class SetsGP(RewardGP):
         self._points = self._points[:0]
 
     def predict(self, inputs: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and std, ``(n,)`` each, of E[Y | do(x)], for inputs ``n x d`` and prior means ``(n,)``."""
+        """Return mean and std of E[Y | do(x)], ``(n,)`` each, given inputs ``n x d`` and prior means ``(n,)``."""
         if not len(self):
             self._span[self.deviation] = self.unit
             points = self.normalise(inputs)
@@ -120,13 +128,12 @@ def of_modes(priors: Sequence[Lognormal]) -> Hyperparameters:
 
 
 def novelty(points: Tensor, observed: Tensor) -> Tensor:
-    """Return the novelty of points ``n x d``, the maximum over their variables, from 0 to 1, shape ``(n,)``.
+    """Return the novelty of points ``n x d``, the greatest over their variables, from 0 to 1, shape ``(n,)``.
 
     ``observed`` are the observed values of the same variables, ``m x d``; without observations the novelty is 1.
     """
     if not len(observed):
         return torch.ones_like(points[:, 0])
-    nearest = torch.stack(
-        [(column[:, None] - data).abs().amin(-1) for column, data in zip(points.T, observed.T, strict=True)]
-    )
-    return 1.0 - (-0.5 * (nearest.amax(0) / REACH).square()).exp()
+    columns = zip(points.T, observed.T, strict=True)
+    distances = torch.stack([(column[:, None] - data).abs().amin(-1) for column, data in columns])
+    return 1.0 - (-0.5 * (distances.amax(0) / REACH).square()).exp()
