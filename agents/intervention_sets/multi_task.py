@@ -210,8 +210,8 @@ class OutcomeCovariance(Kernel):
     def __init__(self, count: int) -> None:
         self._count = count
         # Rows and columns of the lower triangle.
-        self._triangle = torch.tril_indices(count, count).unbind()
-        self._is_diagonal = self._triangle[0] == self._triangle[1]
+        self._rows, self._columns = torch.tril_indices(count, count).unbind()
+        self._is_diagonal = self._rows == self._columns
         stds = torch.where(self._is_diagonal, LOG_DIAGONAL_STD, 1.0).tolist()
         self._root = Hyperparameters.normal([0.0] * len(stds), stds)
 
@@ -226,7 +226,7 @@ class OutcomeCovariance(Kernel):
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         entries = torch.where(self._is_diagonal.to(theta.device), theta.exp(), theta)
         root = theta.new_zeros(*theta.shape[:-1], self._count, self._count)
-        root[..., *self._triangle] = entries
+        root[..., self._rows, self._columns] = entries
         factor = theta.new_ones(1, 1) if log_scale is None else log_scale.exp()[..., None, None]
         of_data = self._indicators(data) @ root
 
@@ -236,7 +236,7 @@ class OutcomeCovariance(Kernel):
             def to_theta(gradient: Tensor) -> Tensor:
                 left = self._indicators(points).mT @ (gradient @ of_data)
                 slope = factor * (left + self._indicators(data).mT @ (gradient.mT @ of_points))
-                slopes = slope[..., *self._triangle]
+                slopes = slope[..., self._rows, self._columns]
                 return torch.where(self._is_diagonal.to(slopes.device), slopes * entries, slopes)
 
             return Covariance(
