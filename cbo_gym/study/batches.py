@@ -27,7 +27,7 @@ def batches(units: Units, action: Action, entries: Iterable[Entry], before: floa
     inputs, used = np.array(units.codec.to_numbers(action)), dict[str, int]()
     for entry in entries:
         if entry.number < before:
-            same = np.abs(units.codec.to_numbers(units.read(entry.action)) - inputs) <= SAME_INPUT
+            same = np.abs(units.codec.to_numbers(units.from_flat(entry.action)) - inputs) <= SAME_INPUT
             made = [name for name, columns in products if entry.values.get(name) is not None and same[columns].all()]
             used |= dict.fromkeys(made, entry.number)
     return used

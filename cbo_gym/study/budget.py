@@ -33,7 +33,7 @@ class Spending(NamedTuple):
 
 def trial_cost(units: Units, entry: Entry, entries: Iterable[Entry]) -> float:
     """Return what a trial costs, without the products of earlier ones among ``entries``; 0 if there are no costs."""
-    action = units.read(entry.action)
+    action = units.from_flat(entry.action)
     return units.cost(action, batches(units, action, entries, before=entry.number)) or 0.0
 
 

@@ -75,12 +75,12 @@ class Campaign:
         return f"{self.name}: {self.rounds} {'round' if self.rounds == 1 else 'rounds'}; {same}; learned: {self.use}"
 
 
-def difference(units: Units, past: Mapping[str, Any]) -> Difference:
+def difference(units: Units, record: Mapping[str, Any]) -> Difference:
     """Return the difference between a round's system and this one; empty for a round of this campaign."""
-    if not past.get("differs"):
+    if not record.get("differs"):
         return Difference(frozenset(), frozenset())
-    done = units.native_values(units.read(past["action"])) if units.interface.sets_variables else ()
-    return _difference(units.interface.knowledge.diagram, units.interface.nodes, (*past["differs"],), frozenset(done))
+    done = units.native_values(units.from_flat(record["action"])) if units.interface.sets_variables else ()
+    return _difference(units.interface.knowledge.diagram, units.interface.nodes, (*record["differs"],), frozenset(done))
 
 
 @lru_cache(maxsize=1000)
@@ -100,16 +100,16 @@ def _difference(
     return Difference(differing | confounded, cut.descendants(differing | confounded))
 
 
-def shows_reward(units: Units, past: Mapping[str, Any]) -> bool:
+def shows_reward(units: Units, record: Mapping[str, Any]) -> bool:
     """Return whether a round shows all objectives, as in this system, of an action that this study can suggest."""
-    return is_complete(units, past) and not units.unknown_objectives(past["values"])
+    return is_complete(units, record) and not units.unknown_objectives(record["values"])
 
 
-def is_complete(units: Units, past: Mapping[str, Any]) -> bool:
+def is_complete(units: Units, record: Mapping[str, Any]) -> bool:
     """Return whether a round shows the outcome, as in this system, of an action that this study can suggest."""
-    action = units.read(past["action"])
-    is_same = difference(units, past).values.isdisjoint(units.objectives)
-    return is_same and not units.missing_outcome(action, past["values"]) and not observes_only(action)
+    action = units.from_flat(record["action"])
+    is_same = difference(units, record).values.isdisjoint(units.objectives)
+    return is_same and not units.missing_outcome(action, record["values"]) and not observes_only(action)
 
 
 def observes_only(action: Action) -> bool:
@@ -117,21 +117,21 @@ def observes_only(action: Action) -> bool:
     return isinstance(action, dict) and int(action.get("target", 0)) < 0
 
 
-def round_for_agent(agent: Any, units: Units, past: Mapping[str, Any], context: Any = None) -> LearnedRound | None:
+def round_for_agent(agent: Any, units: Units, record: Mapping[str, Any], context: Any = None) -> LearnedRound | None:
     """Return a round as an agent learns it; None if it learns nothing from it.
 
     Args:
         agent: the agent, after its reset.
         units: the units of the study.
-        past: the round as the log stores it.
+        record: the round as the log stores it.
         context: the context of its observation; None for its own.
     """
-    mechanisms, values = difference(units, past)
-    partial, observes = not is_complete(units, past), observes_only(units.read(past["action"]))
+    mechanisms, values = difference(units, record)
+    partial, observes = not is_complete(units, record), observes_only(units.from_flat(record["action"]))
     learns_mechanisms = getattr(agent, "learns_mechanisms", False)
     if observes and not learns_mechanisms:
         return None
-    observation, nodes = units.observation(past, context), units.interface.nodes
+    observation, nodes = units.observation(record, context), units.interface.nodes
     if mechanisms and learns_mechanisms:
         return LearnedRound({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
     if values:
@@ -146,8 +146,8 @@ def round_for_agent(agent: Any, units: Units, past: Mapping[str, Any], context: 
 def campaigns_of(rounds: Sequence[Mapping[str, Any]], learned_rounds: Sequence[LearnedRound | None]) -> list[Campaign]:
     """Group rounds by campaign, and count how many of each an agent learns."""
     grouped: dict[tuple[str, tuple[str, ...]], list[LearnedRound | None]] = {}
-    for past, learned in zip(rounds, learned_rounds, strict=True):
-        grouped.setdefault((past["campaign"], tuple(past.get("differs", ()))), []).append(learned)
+    for record, learned in zip(rounds, learned_rounds, strict=True):
+        grouped.setdefault((record["campaign"], tuple(record.get("differs", ()))), []).append(learned)
     return [
         Campaign(
             *key,
@@ -168,10 +168,10 @@ def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: in
         count: number of all rounds that were added.
         learners: names of agents that would learn from them.
     """
-    names = sorted({name for past in unused for name in past.get("differs", ())})
+    names = sorted({name for record in unused for name in record.get("differs", ())})
     changed = " or ".join(units.objectives)
     reasons = [f"another mechanism of {', '.join(names)} may change {changed} there"] * bool(names)
-    if any("differs" not in past for past in unused):
+    if any("differs" not in record for record in unused):
         name = units.settable[0]
         reasons.append(f"they only observe, and no target is empty; if {name} was set, its column is do({name})")
     return (

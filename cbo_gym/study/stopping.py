@@ -114,7 +114,7 @@ def find_stopping(
     delta = units.description.delta if delta is None else require_positive("delta", delta)
     low, high = units.reward_range or (0.0, 1.0)
     scale = high - low
-    rewards = [past.reward for past in agent.history if past.reward != units.interface.unfinished]
+    rewards = [played.reward for played in agent.history if played.reward != units.interface.unfinished]
     if delta is None and (spread := scale * float(np.ptp(rewards or [0.0]))) > 0.0:
         delta = SHARE * spread
     if delta is None:
@@ -161,7 +161,7 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
     points = rng.random((RANDOM, codec.to_point(first[0]).size))
     points[:, -dim:] = codec.domains.from_uniform(points[:, -dim:])
     first = [codec.to_recommendation(action) for action in first]
-    past_actions = [codec.to_recommendation(units.nearest(past.action)) for past in agent.history]
+    past_actions = [codec.to_recommendation(units.nearest(played.action)) for played in agent.history]
     actions = [*first, *_legal(units, points), *past_actions]
     bounds = _upper_bounds(units, agent, actions)
     if bounds is None:

@@ -1,4 +1,8 @@
-"""Study: ask, register, tell, correct, close, fail and reject; each call is written to the log before it returns."""
+"""A study: an agent suggests trials on a real system, and the user records their outcomes.
+
+Everything that a user does is appended to the study's log, a database, before the call returns. The state of the study
+and of its agent follows from the log alone, so that other processes can continue the study at any time.
+"""
 
 from __future__ import annotations
 
@@ -30,23 +34,24 @@ from cbo_gym.study.digits import require_digits
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.interface import interface_of, without_effects
 from cbo_gym.study.log import DATA_KINDS, TRIES, Log
-from cbo_gym.study.past import PastRound, check_past, data_events, read_past, rounds_for, warn_of_repeats
+from cbo_gym.study.past_rounds import PastRound, check_rounds, data_events, read_rounds, rounds_for, warn_of_repeats
 from cbo_gym.study.precision import Measurement
 from cbo_gym.study.stopping import Stopping
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import Suggester, agents_lock, begin_agent, name_agent_in_errors
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS
 from cbo_gym.study.trials import Entry, History, State, Trials, any_measured
-from cbo_gym.study.units import Done, Units, format_value
+from cbo_gym.study.units import Units, format_value
 from cbo_gym.task import Action
 
-# Characters of the reason of a failure or a rejection.
+# Largest number of characters of the reason of a failure or a rejection.
 MAX_REASON = 10_000
-# Outcomes between two tests of the diagram.
-DIAGRAM_CHECKED_EVERY = 5
-# Variables and parameters up to which a test takes no longer than a suggestion.
+# Number of outcomes after which asking for a trial also tests the diagram.
+DIAGRAM_CHECK_INTERVAL = 5
+# Number of variables and parameters above which asking does not test the diagram, because the test would take longer
+# than the suggestion.
 MAX_VARIABLES_AT_ASK = 12
-# The reason of a registered trial.
+# The reason of a registered trial, which its user chose.
 OWN_CHOICE = "your own choice"
 
 
@@ -148,7 +153,7 @@ class Study:
 
     @property
     def best_trial(self) -> Entry | None:
-        """The trial with the best measured reward that keeps the limits and whose measured values meet the constraints.
+        """The best measured trial among those that keep the limits and meet the constraints; None without one.
 
         With several objectives it is the first of :attr:`best_trials`.
         """
@@ -156,12 +161,12 @@ class Study:
 
     @property
     def best_trials(self) -> list[Entry]:
-        """The Pareto front of the measured trials that keep the limits and whose measured values meet the constraints.
+        """The Pareto front of the measured trials that keep the limits and meet the constraints.
 
-        With one objective it is the trial with the best reward.
+        A trial meets a constraint if its measured value does. With one objective it is the trial with the best reward.
         """
         done = [entry for entry in self.trials if entry.status == "measured"]
-        front = self.units.front([(self.units.read(entry.action), entry.values) for entry in done])
+        front = self.units.front([(self.units.from_flat(entry.action), entry.values) for entry in done])
         return [done[index] for index in front]
 
     @property
@@ -172,12 +177,11 @@ class Study:
     @property
     def campaigns(self) -> list[Campaign]:
         """The earlier campaigns among the data, and how much of them the agent learns."""
-        state = self._history.read()
-        rounds = [past for event in state.events for past in event.payload.get("rounds", ()) if "campaign" in past]
-        if not rounds:
+        records = [record for record in self._history.read().imported if "campaign" in record]
+        if not records:
             return []
         with self._updated_agent(None):
-            return self._suggester.campaigns(rounds)
+            return self._suggester.campaigns(records)
 
     def add_data(
         self,
@@ -191,10 +195,10 @@ class Study:
         """Add past observations and experiments, also those of an earlier campaign.
 
         Args:
-            rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each that was
-                set, empty where it was not: a data frame (of Polars, pandas or pyarrow), a list of mappings, a mapping
-                from names to columns, a structured array, the path of a CSV or Excel file, or its content as bytes. A
-                study adds all of its rounds.
+            rounds: a table with a row per round, a column for each variable, and a column ``do(X)`` for each variable
+                that was set, empty in rounds in which it was not. It may be a data frame (of Polars, pandas or
+                pyarrow), a list of mappings, a mapping from names to columns, a structured array, the path of a CSV or
+                Excel file, or its content as bytes. If it is another study, all rounds of that study are added.
             do: the values that were set, instead of such columns: one mapping for all rounds, or a table with a row
                 per round.
             ignore: names of columns to leave out.
@@ -214,17 +218,16 @@ class Study:
             UnusedDataWarning: if the agent learns nothing from some of the rounds.
             RepeatedDataWarning: if rounds equal others that the study had already, except in discrete mode.
         """
-        past = _read_past(self.units, rounds, do=do, ignore=ignore, campaign=campaign, differs=differs)
+        past_rounds = _read_past_rounds(self.units, rounds, do=do, ignore=ignore, campaign=campaign, differs=differs)
         with agents_lock():
-            check_past(past, self.units, self._suggester.peek)
+            check_rounds(past_rounds, self.units, self._suggester.peek)
         state = self._history.read()
-        self._append(lambda _: data_events(past, self.units))
-        # Equal rounds are ordinary where few outcomes are possible.
+        self._append(lambda _: data_events(past_rounds, self.units))
+        # In discrete mode few outcomes are possible, so equal rounds are ordinary.
         if self.description.mode != "discrete":
-            stored = [known for event in state.events for known in event.payload.get("rounds", ())]
-            done = [entry.record for entry in state.trials.entries.values() if entry.values]
-            warn_of_repeats(past, [*stored, *done])
-        return len(past)
+            ended = [entry.record for entry in state.trials.entries.values() if entry.values]
+            warn_of_repeats(past_rounds, [*state.imported, *ended])
+        return len(past_rounds)
 
     def ask(
         self,
@@ -261,13 +264,12 @@ class Study:
             with name_agent_in_errors(self.description.agent):
                 self._suggester.catch_up(state.events)
                 actions = self._suggester.suggest(size, context, **steering)
-            reasons, first = self._suggester.reasons(actions), max(state.trials.entries, default=0) + 1
+            reasons, start = self._suggester.reasons(actions), state.trials.next_number
             suggestions = [
-                {"number": number, "action": self.units.flat(action), "why": why}
-                for number, (action, why) in enumerate(zip(actions, reasons, strict=True), start=first)
+                {"number": number, "action": self.units.to_flat(action), "why": why}
+                for number, (action, why) in enumerate(zip(actions, reasons, strict=True), start)
             ]
-            payload = {"trials": suggestions, "context": context, **steering}
-            return [("asked", payload)]
+            return [("asked", {"trials": suggestions, "context": context, **steering})]
 
         with agents_lock():
             state = self._append(suggestion)
@@ -279,7 +281,7 @@ class Study:
         return trials[0] if count is None else trials
 
     def _read_steering(self, fixed: Mapping[str, Any] | None, shared: Iterable[str]) -> dict[str, Any]:
-        """Return ``fixed`` and ``shared`` as the log stores them, each unless it is empty."""
+        """Return ``fixed`` and ``shared`` as the log stores them, without empty ones."""
         fixed = named_values(fixed)
         if not isinstance(fixed, dict | None):
             raise ArgumentError(f"fixed must be a mapping from names to values; given {short_repr(fixed)}")
@@ -295,11 +297,11 @@ class Study:
 
     def _trial(self, trials: Trials, number: int) -> Trial:
         entry = trials.entries[number]
-        action = self.units.read(entry.flat)
+        action = self.units.from_flat(entry.flat)
         used = batches(self.units, action, trials.entries.values(), before=number)
         return Trial(number, self.units.native_values(action), entry.why, entry.context, used)
 
-    def register(self, do: Done, *, context: Mapping[str, float] | None = None) -> Trial:
+    def register(self, do: Mapping[str, Any], *, context: Mapping[str, float] | None = None) -> Trial:
         """Add a pending trial of your own choice; suggestions take it into account, :meth:`tell` records its outcome.
 
         Args:
@@ -311,13 +313,12 @@ class Study:
             ArgumentError: if the action is not possible, or for a wrong context; nothing is stored then.
         """
         payload = {"context": self.units.read_context(context)}
-        action = self.units.flat(self.units.action(do))
+        action = self.units.to_flat(self.units.action(do))
 
         def registration(state: State) -> Any:
-            entries = state.trials.entries
-            number = max(entries, default=0) + 1
-            why = instructions(self.units, self.units.read(action), entries.values()) + OWN_CHOICE
-            return [("registered", payload | {"trials": [{"number": number, "action": action, "why": why}]})]
+            why = instructions(self.units, self.units.from_flat(action), state.trials.entries.values()) + OWN_CHOICE
+            trial = {"number": state.trials.next_number, "action": action, "why": why}
+            return [("registered", payload | {"trials": [trial]})]
 
         trials = self._append(registration).trials
         return self._trial(trials, max(trials.entries))
@@ -328,18 +329,18 @@ class Study:
         values: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
         std: Mapping[str, float] | None = None,
-        did: Done | None = None,
+        did: Mapping[str, Any] | None = None,
         final: bool = True,
     ) -> None:
         """Record the outcome of a trial, or a part of it.
 
         Args:
             trial: the trial, or its number.
-            values: variable -> number, in its units, or the label of a category; variables that were not measured are
-                left out. By default variables have the values that were set, and contexts the observed ones. A final
-                outcome needs the reward; values that were recorded before may be left out. A mean of zeros and ones may
-                be given as counts, ``{"cured": "37 of 1000"}``. A list of such mappings has repeated measurements of
-                the trial: their mean is recorded, with its standard error.
+            values: variable -> number, in its units, or the label of a category. Leave out variables that were not
+                measured; by default variables have the values that were set, and contexts the observed ones. A final
+                outcome needs the reward, unless it was recorded before. A mean of zeros and ones may be given as
+                counts, ``{"cured": "37 of 1000"}``. Repeated measurements of the trial are a list of such mappings:
+                their mean is recorded, with its standard error.
             std: variable -> standard error of its value.
             did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
             final: False if other values will follow. The trial stays pending; agents with models of single variables
@@ -349,19 +350,18 @@ class Study:
             ArgumentError: for an unknown trial, one that has ended, values that do not fit, or a value that differs
                 from the one recorded before; nothing is stored then.
         """
-        number, read = _number(trial), self.units.read_measurement(values, std)
-        if not require_truth_value("final", final) and did is None and not any_measured(read.values):
+        number, measurement = _number(trial), self.units.read_measurement(values, std)
+        if not require_truth_value("final", final) and did is None and not any_measured(measurement.values):
             raise ArgumentError(f"give a value for trial {number}, as in tell({number}, {{...}}, final=False)")
 
         def outcome(state: State) -> Any:
-            entry = _require(state.trials, number, "pending", "partial")
+            entry = _require_status(state.trials, number, "pending", "partial")
             action, done = self._done(entry, did, entry.action)
-            merged = _merge(entry, read)
-            if not final:
-                return [("partial", {"trial": number, **merged.fields(), "done": done})]
-            self._require_outcome(number, action, merged.values)
-            filled = self.units.fill_in(merged.values, action, entry.context)
-            return [("told", {"trial": number, **merged._replace(values=filled).fields(), "done": done})]
+            merged = _merge(entry, measurement)
+            if final:
+                self._require_outcome(number, action, merged.values)
+                merged = merged._replace(values=self.units.fill_in(merged.values, action, entry.context))
+            return [("told" if final else "partial", {"trial": number, **merged.fields(), "done": done})]
 
         self._append(outcome)
 
@@ -371,66 +371,72 @@ class Study:
         values: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
         std: Mapping[str, float] | None = None,
-        did: Done | None = None,
+        did: Mapping[str, Any] | None = None,
     ) -> None:
         """Replace all recorded values of a trial; the agent learns everything again.
 
-        Arguments and errors are those of :meth:`tell`. A partial trial stays partial; a closed one is measured if the
-        reward is among the values.
+        Arguments and errors are those of :meth:`tell`. A partial trial stays partial. A closed trial stays closed,
+        unless the reward is among the values; then its status is ``"measured"``.
         """
-        number, read = _number(trial), self.units.read_measurement(values, std)
+        number, measurement = _number(trial), self.units.read_measurement(values, std)
 
-        def outcome(state: State) -> Any:
-            entry = _require(state.trials, number, "measured", "partial", "closed")
+        def correction(state: State) -> Any:
+            entry = _require_status(state.trials, number, "measured", "partial", "closed")
             action, done = self._done(entry, did, entry.flat)
-            payload = {"trial": number, **read.fields(), "done": done}
+            payload = {"trial": number, **measurement.fields(), "done": done}
             if entry.status == "partial":
                 return [("corrected", payload | {"status": "partial"})]
-            payload["values"] = self.units.fill_in(read.values, action, entry.context)
-            if entry.status == "closed" and self.units.missing_outcome(action, read.values):
+            payload["values"] = self.units.fill_in(measurement.values, action, entry.context)
+            if entry.status == "closed" and self.units.missing_outcome(action, measurement.values):
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
-            self._require_outcome(number, action, read.values)
+            self._require_outcome(number, action, measurement.values)
             return [("corrected", payload)]
 
-        self._append(outcome)
+        self._append(correction)
 
     def close(self, trial: Trial | int, reason: str = "") -> None:
-        """End a partial trial whose reward will not be known; its values stay, as data for models of variables.
+        """End a partial trial whose reward will not be known; agents with models of single variables learn its values.
 
         Raises:
-            ArgumentError: if no value was recorded, or the reward was; or as :meth:`fail`.
+            ArgumentError: if no value was recorded, or the reward was recorded; or as :meth:`fail`.
         """
         number = _number(trial)
         _check_reason(reason)
 
         def closing(state: State) -> Any:
-            entry = _require(state.trials, number, "partial")
-            action = self.units.read(entry.action)
+            entry = _require_status(state.trials, number, "partial")
+            action = self.units.from_flat(entry.action)
             if not self.units.missing_outcome(action, entry.values):
-                wanted = self.units.missing_outcome(action, dict.fromkeys(self.interface.nodes))
-                known = self.units.subject(wanted, f" of trial {number}")
-                raise ArgumentError(f"{known} known; complete the trial: tell({number}, {{}})")
+                outcome = self.units.missing_outcome(action, dict.fromkeys(self.interface.nodes))
+                subject = self.units.subject(outcome, f" of trial {number}")
+                raise ArgumentError(f"{subject} known; complete the trial: tell({number}, {{}})")
             values = self.units.fill_in(entry.values, action, entry.context)
-            measured = Measurement(values, entry.std, entry.counts)
-            return [("closed", {"trial": number, **measured.fields(), "done": entry.done, "reason": reason})]
+            measurement = Measurement(values, entry.std, entry.counts)
+            return [("closed", {"trial": number, **measurement.fields(), "done": entry.done, "reason": reason})]
 
         self._append(closing)
 
-    def _done(self, entry: Entry, did: Done | None, default: list[float]) -> tuple[Action, list[float] | None]:
-        """Return the action that was done, and its encoding unless it is the suggested one; ``did`` may be None."""
-        action = self.units.read(default)
+    def _done(self, entry: Entry, did: Any, default: list[float]) -> tuple[Action, list[float] | None]:
+        """Return the action that was done, and its encoding, None if it is the suggested action.
+
+        Args:
+            entry: the trial.
+            did: the values that were really set, by name; None if the user does not state them.
+            default: the encoded action that was done if ``did`` is None.
+        """
+        action = self.units.from_flat(default)
         if did is not None:
             action = self.units.action(did, action)
-            return action, self.units.flat(action)
+            return action, self.units.to_flat(action)
         return action, None if default is entry.flat else default
 
     def _require_outcome(self, number: int, action: Action, values: Mapping[str, float | None]) -> None:
-        if unknown := self.units.subject(self.units.missing_outcome(action, values)):
-            later, never = (
-                ("they follow", "they never come") if unknown.endswith("are") else ("it follows", "it never comes")
-            )
+        if subject := self.units.subject(self.units.missing_outcome(action, values)):
+            later, never = "it follows", "it never comes"
+            if subject.endswith("are"):
+                later, never = "they follow", "they never come"
             raise ArgumentError(
-                f"{unknown} missing; if {later} later, tell({number}, ..., final=False); if {never}, close({number}) "
+                f"{subject} missing; if {later} later, tell({number}, ..., final=False); if {never}, close({number}) "
                 f"after that; if the trial gave no result, fail({number})"
             )
 
@@ -450,12 +456,12 @@ class Study:
         """
         self._end("rejected", trial, reason, "pending")
 
-    def _end(self, event: str, trial: Trial | int, reason: str, *wanted: str) -> None:
+    def _end(self, event: str, trial: Trial | int, reason: str, *statuses: str) -> None:
         number = _number(trial)
         _check_reason(reason)
 
         def ending(state: State) -> Any:
-            _require(state.trials, number, *wanted)
+            _require_status(state.trials, number, *statuses)
             return [(event, {"trial": number, "reason": reason})]
 
         self._append(ending)
@@ -477,7 +483,7 @@ class Study:
             recommended = self.units.native_values(self._suggester.recommend(context))
             return {name: value for name, value in recommended.items() if name != self.interface.codec.choice_name}
 
-    def what_if(self, do: Done, *, context: Mapping[str, float] | None = None) -> Expectation:
+    def what_if(self, do: Mapping[str, Any], *, context: Mapping[str, float] | None = None) -> Expectation:
         """Return the expected values of the objectives and of the other variables that the agent models, for an action.
 
         The mapping has the attributes ``interval``, the 95 % interval of the expected reward; ``intervals``, the same
@@ -518,7 +524,7 @@ class Study:
             return self._suggester.stopping(delta, context)
 
     def check_diagram(self, diagram: Any = None, *, level: float = 0.05) -> DiagramCheck:
-        """Test whether the known rounds contradict the causal diagram; the agent is not asked.
+        """Test whether the known rounds contradict the causal diagram; the test does not need the agent.
 
         Args:
             diagram: another diagram of the same variables to test, as :func:`create_study` takes it; None for the
@@ -528,46 +534,43 @@ class Study:
         Raises:
             ArgumentError: if there is no diagram, or it has other variables.
         """
-        known = self.diagram if diagram is None else CausalDiagram.read(diagram)
-        nodes = self.interface.nodes
-        if known is None:
+        tested = self.diagram if diagram is None else CausalDiagram.read(diagram)
+        nodes, codec = self.interface.nodes, self.interface.codec
+        if tested is None:
             raise ArgumentError("the study has no single diagram; give the one to test: check_diagram(diagram)")
-        if set(known.nodes) != set(nodes):
-            raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(known.nodes)}")
+        if set(tested.nodes) != set(nodes):
+            raise ArgumentError(f"the study has the variables {sorted(nodes)}; the diagram has {sorted(tested.nodes)}")
         # Polars is not used, because a forked process lacks its threads.
         rows = [row for row in self._rows() if row[DIFFERS] is None]
-        categories = self.interface.codec.labels | {
-            name: domain.categories for name, domain in self.units.categories.items()
-        }
 
         def column(key: str, name: str) -> np.ndarray:
             values = [row[key] for row in rows]
-            if name in categories:
-                values = [None if value is None else list(categories[name]).index(value) for value in values]
+            if name in self.units.labels:
+                values = [None if value is None else list(self.units.labels[name]).index(value) for value in values]
             return np.array(values, dtype=float)
 
         rounds = {name: column(name, name) for name in nodes}
         inputs: dict[str, Sequence[str]] = {}
         for name in self.settable:
-            key, label = f"do({name})", name if name not in nodes else f"the parameter {name}"
-            if name not in self.description.parameters:
-                if name != self.interface.codec.choice_name:
-                    rounds[key] = column(key, name)
-                continue
-            if self.interface.codec.intervals:
-                ends = np.array([row[key] or (np.nan, np.nan) for row in rows]).reshape(-1, 2)
-                added = {f"{label}, low": ends[:, 0], f"{label}, high": ends[:, 1]}
-            else:
-                added = {label: column(key, name)}
-            rounds |= added
-            inputs |= dict.fromkeys(added, self.description.parameters[name].node)
-        return check_diagram(known, inputs, rounds, level)
+            key = f"do({name})"
+            if name in self.description.parameters:
+                label = f"the parameter {name}" if name in nodes else name
+                if codec.intervals:
+                    ends = np.array([row[key] or (np.nan, np.nan) for row in rows]).reshape(-1, 2)
+                    columns = {f"{label}, low": ends[:, 0], f"{label}, high": ends[:, 1]}
+                else:
+                    columns = {label: column(key, name)}
+                rounds |= columns
+                inputs |= dict.fromkeys(columns, self.description.parameters[name].node)
+            elif name != codec.choice_name:
+                rounds[key] = column(key, name)
+        return check_diagram(tested, inputs, rounds, level)
 
     def _warn_of_diagram(self, trials: Trials) -> None:
         """Warn, every few outcomes, if the rounds contradict the diagram."""
         count = sum(entry.status == "measured" for entry in trials.entries.values())
         is_small = len(self.interface.nodes) + len(self.description.parameters) <= MAX_VARIABLES_AT_ASK
-        if self.diagram is not None and is_small and count and count % DIAGRAM_CHECKED_EVERY == 0:
+        if self.diagram is not None and is_small and count and count % DIAGRAM_CHECK_INTERVAL == 0:
             check = self.check_diagram()
             if check.refused:
                 warnings.warn(f"{self.name}: {check.summary}; see check_diagram", DiagramWarning, stacklevel=3)
@@ -584,7 +587,10 @@ class Study:
             yield
 
     def agent_snapshot(self, context: Mapping[str, float] | None = None) -> tuple[State, Any, str]:
-        """Return the current state, a copy of the agent that has learned it, or None, and the reason for None.
+        """Return the current state, a copy of the agent, and the reason if there is no copy.
+
+        The copy has learned all rounds. It is None if the agent cannot be copied or knows nothing yet; otherwise the
+        reason is empty.
 
         Args:
             context: in contextual mode, the context that the agent is asked about; None for the last one.
@@ -601,9 +607,9 @@ class Study:
     def data(self) -> pl.DataFrame:
         """Return all known rounds, one per row: the data that were added, and the trials with a measured value.
 
-        A reward that is not known is null, as is any other value that was not measured. The columns are those that
-        :meth:`add_data` takes, so that another study can import them. Rounds of earlier campaigns have the name of the
-        campaign, and the variables whose mechanisms differ there.
+        Values that were not measured are null. The columns are those that :meth:`add_data` takes, so that another study
+        can import them. Rounds of earlier campaigns have the name of the campaign, and the variables whose mechanisms
+        differ there.
         """
         schema = self._columns() | {CAMPAIGN: pl.String, DIFFERS: pl.String}
         frame = _without_empty_precision(pl.DataFrame(self._rows(), schema=schema), self.interface.nodes)
@@ -621,26 +627,25 @@ class Study:
         return rows + [self._entry_row(entry) for entry in state.trials.pending if entry.status == "partial"]
 
     def _entry_row(self, entry: Entry) -> dict[str, Any]:
-        values = self.units.fill_in(entry.values, self.units.read(entry.action), entry.context)
+        values = self.units.fill_in(entry.values, self.units.from_flat(entry.action), entry.context)
         return self._row(entry.record | {"values": {**values, **(entry.context or {})}})
 
-    def _row(self, past: Mapping[str, Any]) -> dict[str, Any]:
+    def _row(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a round as a row of the table."""
-        done = self.units.native_values(self.units.read(past["action"]))
+        done = self.units.native_values(self.units.from_flat(record["action"]))
         row = {f"do({name})": done.get(name) for name in self.settable}
-        row |= {CAMPAIGN: past.get("campaign"), DIFFERS: ", ".join(past.get("differs", ())) or None}
+        row |= {CAMPAIGN: record.get("campaign"), DIFFERS: ", ".join(record.get("differs", ())) or None}
         for column, key in (("{}", "values"), ("std({})", "std"), ("count({})", "counts")):
-            row |= {column.format(name): past.get(key, {}).get(name) for name in self.interface.nodes}
+            row |= {column.format(name): record.get(key, {}).get(name) for name in self.interface.nodes}
         return row
 
     def _columns(self) -> dict[str, Any]:
-        value: Any = pl.List(pl.Float64) if self.interface.codec.intervals else pl.Float64
+        """Return column -> type in Polars, for the values of a round and their precision."""
         codec = self.interface.codec
-        types: dict[str, Any] = {
-            name: pl.Int64 for name, domain in codec.domains.typed.items() if isinstance(domain, Integer)
-        }
-        types |= dict.fromkeys(codec.labels, pl.String)
-        columns = {f"do({name})": types.get(name, value) for name in self.settable}
+        default: Any = pl.List(pl.Float64) if codec.intervals else pl.Float64
+        integers = [name for name, domain in codec.domains.typed.items() if isinstance(domain, Integer)]
+        types: dict[str, Any] = dict.fromkeys(integers, pl.Int64) | dict.fromkeys(codec.labels, pl.String)
+        columns = {f"do({name})": types.get(name, default) for name in self.settable}
         for name in self.interface.nodes:
             column_type = pl.String if name in self.units.categories else pl.Float64
             columns |= {name: column_type, f"std({name})": pl.Float64, f"count({name})": pl.Int64}
@@ -674,7 +679,11 @@ class Study:
         return self._history.read().trials
 
     def _append(self, entries: Any) -> State:
-        """Write entries that depend on the current state; try again if another process wrote first."""
+        """Append events to the log, and return the new state; try again if another process wrote first.
+
+        Args:
+            entries: function that returns the kind and the payload of each event, given the current state.
+        """
         for _ in range(TRIES):
             state = self._history.read()
             if written := self._history.append(state, entries(state)):
@@ -695,17 +704,17 @@ def _number(trial: Trial | int) -> int:
     return trial.number if isinstance(trial, Trial) else whole_number("trial", trial, at_least=1)
 
 
-def _require(trials: Trials, number: int, *wanted: str) -> Entry:
+def _require_status(trials: Trials, number: int, *statuses: str) -> Entry:
     if number not in trials.entries:
         raise ArgumentError(f"there is no trial {number}; there are {len(trials.entries)}")
     entry = trials.entries[number]
-    if entry.status not in wanted:
+    if entry.status not in statuses:
         advice = {
             "pending": "tell() records its outcome, fail() ends it without one",
             "measured": "correct() changes its outcome",
             "closed": "correct() changes its outcome",
         }.get(entry.status, "register() adds a trial of the same settings")
-        raise ArgumentError(f"trial {number} is {entry.status}, not {wanted[0]}; {advice}")
+        raise ArgumentError(f"trial {number} is {entry.status}, not {statuses[0]}; {advice}")
     return entry
 
 
@@ -733,12 +742,12 @@ def _without_empty_precision(frame: pl.DataFrame, variables: Iterable[str]) -> p
     return frame.drop([name for name in precision if frame[name].null_count() == len(frame)])
 
 
-def _read_past(units: Units, rounds: Any, campaign: str | None = None, **others: Any) -> list[PastRound]:
+def _read_past_rounds(units: Units, rounds: Any, campaign: str | None = None, **others: Any) -> list[PastRound]:
     """Read past rounds, see :meth:`Study.add_data`."""
     if isinstance(rounds, Study):
         campaign = rounds.name if campaign is None else campaign
         rounds = rounds_for(units, rounds.data(), rounds.description)
-    return read_past(units, rounds, campaign=campaign, **others)
+    return read_rounds(units, rounds, campaign=campaign, **others)
 
 
 def create_study(
@@ -761,7 +770,8 @@ def create_study(
             or DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if
             it is not known.
         candidates: possible diagrams, one of which should be the true one.
-        agent: a label, ``"CBO"``; or an agent object, which must be passed to :func:`load_study` too. None for Auto.
+        agent: the label of an agent, such as ``"CBO"``; or an agent object, which must be passed to :func:`load_study`
+            too. None for ``"Auto"``, which chooses an agent that fits the description.
         prior: an earlier study, whose rounds are copied into this one as an earlier campaign; or its database, or
             ``{"storage": DATABASE, "study": NAME}`` if that has several studies.
         differs: variables that had different mechanisms in the earlier study; all others are the same.
@@ -775,9 +785,9 @@ def create_study(
     description, events = units.description, []
     if prior is not None:
         with errors_at("prior"):
-            past = _read_past(units, _open_prior(prior), differs=differs)
-            check_past(past, units, lambda: begin_agent(custom_agent, units))
-        events = data_events(past, units)
+            past_rounds = _read_past_rounds(units, _open_prior(prior), differs=differs)
+            check_rounds(past_rounds, units, lambda: begin_agent(custom_agent, units))
+        events = data_events(past_rounds, units)
     elif differs:
         raise ArgumentError("differs is about an earlier study, which prior gives")
     # JSON in ASCII can be stored by servers of any encoding.
@@ -806,24 +816,26 @@ def describe(
         ArgumentError: as for :func:`create_study`.
     """
     with errors_at("diagram"):
-        known = None if diagram is None else CausalDiagram.read(diagram)
+        diagram = None if diagram is None else CausalDiagram.read(diagram)
     with errors_at("candidates"):
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
             raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
-        possible = [CausalDiagram.read(candidate) for candidate in candidates]
-    agent_class = agent if isinstance(agent, type) else type(agent)
-    label = agent if isinstance(agent, str) else "Auto" if agent is None else agent_class.__name__
-    fields = {"name": name, "diagram": known, "candidates": possible, "agent": label, **others}
+        candidates = [CausalDiagram.read(candidate) for candidate in candidates]
+    label = "Auto" if agent is None else agent
+    if not isinstance(label, str):
+        label = (agent if isinstance(agent, type) else type(agent)).__name__
+    fields = {"name": name, "diagram": diagram, "candidates": candidates, "agent": label, **others}
     strings = {
-        "diagram": known and known.to_dagitty(),
-        "candidates": [candidate.to_dagitty() for candidate in possible],
+        "diagram": diagram and diagram.to_dagitty(),
+        "candidates": [candidate.to_dagitty() for candidate in candidates],
     }
     require_storable(fields | strings)
     try:
         description = without_effects(Description.model_validate(fields))
     except ValidationError as error:
         raise ArgumentError(f"cannot create the study: {field_errors(error, Description)}") from error
-    custom_agent = agent if agent is not None and (not isinstance(agent, str) or not trusts((), agent)) else None
+    is_installed = agent is None or (isinstance(agent, str) and trusts((), agent))
+    custom_agent = None if is_installed else agent
     units = Units(description, interface_of(description))
     with errors_at("limits"):
         require_digits(units.codec)

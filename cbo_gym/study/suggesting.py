@@ -128,9 +128,9 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
             f"{agents_for_mode(', '.join(known_agents()), units)}"
         )
     begun.reset(_task(units, initial), seed=units.description.seed)
-    for past in initial:
-        if not _is_initial(units, past):
-            _teach(begun, units, past)
+    for record in initial:
+        if not _is_initial(units, record):
+            _teach(begun, units, record)
     return begun
 
 
@@ -155,41 +155,41 @@ def _create_agent(original: Any, units: Units) -> Any:
 
 def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
     rounds = []
-    for past in initial:
-        if _is_initial(units, past):
-            action, observation = units.read(past["action"]), units.observation(past)
+    for record in initial:
+        if _is_initial(units, record):
+            action, observation = units.from_flat(record["action"]), units.observation(record)
             rounds.append(Round(action, observation, units.reward_of(action, observation)))
     return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
 
 
-def _is_initial(units: Units, past: Mapping[str, Any]) -> bool:
+def _is_initial(units: Units, record: Mapping[str, Any]) -> bool:
     """Return whether a round is complete, so that it can be part of a task's initial data."""
-    return not past.get("differs") and is_complete(units, past)
+    return not record.get("differs") and is_complete(units, record)
 
 
-def _teach(agent: Any, units: Units, past: Mapping[str, Any], next_context: Any = None) -> Observation | None:
+def _teach(agent: Any, units: Units, record: Mapping[str, Any], next_context: Any = None) -> Observation | None:
     """Let an agent learn a round; return its observation, or None without a reward or from another system.
 
     Args:
         agent: the agent.
         units: the units of the study.
-        past: the round as the log stores it.
+        record: the round as the log stores it.
         next_context: context of the next round, for the observation; None for the context of this round.
     """
-    action, context = units.read(past["action"]), past["context"]
-    learned = round_for_agent(agent, units, past, next_context)
+    action, context = units.from_flat(record["action"]), record["context"]
+    learned = round_for_agent(agent, units, record, next_context)
     if learned is None:
         return None
     observation = learned.observation
     # Trials cannot use the products of past rounds.
-    info = {"intervention": units.native_values(action), "is_past": "number" not in past}
+    info = {"intervention": units.native_values(action), "is_past": "number" not in record}
     if context is not None and hasattr(agent, "set_context"):
         agent.set_context(units.context(context)["context"])
     if learned.partial:
         agent.update_partial(deepcopy(action), observation, info)
         return None
     agent.update(deepcopy(action), deepcopy(observation), units.reward_of(action, observation), info)
-    return None if past.get("differs") else observation
+    return None if record.get("differs") else observation
 
 
 def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
@@ -257,14 +257,14 @@ class Suggester:
         self._trials.apply([event])
         # The agent gets data that were added before the first trial when it is reset.
         if event.kind in DATA_KINDS and self._trials.entries:
-            for past in event.payload["rounds"]:
-                self._learn(past)
+            for record in event.payload["rounds"]:
+                self._learn(record)
         elif event.kind in ("told", "closed") and self._learns(entry := self._trials.entries[event.payload["trial"]]):
             self._learn(entry.record)
 
-    def _learn(self, past: Mapping[str, Any]) -> None:
+    def _learn(self, record: Mapping[str, Any]) -> None:
         self._learn_last(None)
-        self._unlearned = past
+        self._unlearned = record
         if not self._units.interface.observes_before:
             self._learn_last(None)
 
@@ -315,7 +315,7 @@ class Suggester:
     def campaigns(self, rounds: Sequence[Mapping[str, Any]]) -> list[Campaign]:
         """Group rounds of earlier campaigns, and count how many of each the agent learns."""
         agent = self.peek()
-        return campaigns_of(rounds, [round_for_agent(agent, self._units, past) for past in rounds])
+        return campaigns_of(rounds, [round_for_agent(agent, self._units, record) for record in rounds])
 
     def _restore(self, events: Sequence[Event], corrected: int) -> None:
         """Restore the agent from the cache, if the same code saved it after the last correction of an outcome."""
@@ -345,9 +345,9 @@ class Suggester:
         for event in reversed(events[first:]):
             if event.kind == "told" and self._learns(entry := self._trials.entries[event.payload["trial"]]):
                 return self._units.observation(entry.record)
-            for past in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
-                if _is_initial(self._units, past):
-                    return self._units.observation(past)
+            for record in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
+                if _is_initial(self._units, record):
+                    return self._units.observation(record)
         return None
 
     def keep(self) -> None:
@@ -394,7 +394,7 @@ class Suggester:
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "
                 "one first"
             )
-        played = [self._units.read(entry.action) for entry in pending]
+        played = [self._units.from_flat(entry.action) for entry in pending]
         # A registered trial may be outside the bounds.
         played = [self._units.nearest(done) if self._units.distance(done) > ROUNDING else done for done in played]
         contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else []
@@ -452,17 +452,17 @@ class Suggester:
         return {name: value for name, value in known if value == value}
 
     def _partial_round(self, entry: Entry) -> dict[str, Any]:
-        values = self._units.fill_in(entry.values, self._units.read(entry.action), entry.context)
+        values = self._units.fill_in(entry.values, self._units.from_flat(entry.action), entry.context)
         return entry.record | {"values": values}
 
     def _teach_partial_trials(self, agent: Any) -> None:
         """Let a copy of the agent learn from partial trials; the agent itself learns when a trial ends."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                past, action = self._partial_round(entry), self._units.read(entry.action)
-                missing = missing_variables(past["values"])
-                if self._units.missing_outcome(action, past["values"]) or self.takes_missing or not missing:
-                    _teach(agent, self._units, past)
+                record, action = self._partial_round(entry), self._units.from_flat(entry.action)
+                missing = missing_variables(record["values"])
+                if self._units.missing_outcome(action, record["values"]) or self.takes_missing or not missing:
+                    _teach(agent, self._units, record)
 
     def confirm(self, event: Event) -> None:
         """Note that the last suggestions were written as this event."""
@@ -483,7 +483,7 @@ class Suggester:
             remarks = [f"; {name} ignores the constraints, which are kept by {keepers}{remark}" for remark in remarks]
         if not history:
             return [f"{plan}{self._nothing_known}{remark}" for plan, remark in zip(plans, remarks, strict=True)]
-        rounds = [(past.action, self._units.observed_values(past.observation)) for past in history]
+        rounds = [(played.action, self._units.observed_values(played.observation)) for played in history]
         best = self._best_words(rounds, self._units.front(rounds))
         sets = self._sets()
         note = f"; {name} ignores the stated precision" if self.ignores_precision else ""
@@ -616,7 +616,7 @@ class Suggester:
         try:
             return [units.require_valid(action) for action in recommended]
         except ArgumentError:
-            distances = np.array([units.distance(past.action) for past in getattr(agent, "history", ())])
+            distances = np.array([units.distance(played.action) for played in getattr(agent, "history", ())])
             # The error is the agent's own unless a trial was really played outside the bounds.
             if not distances.any():
                 raise
@@ -666,7 +666,7 @@ class Suggester:
         if len(self._units.objectives) > 1:
             reason = "with several objectives, no probability of a better action is computed"
             return Stopping(delta, spending=costs, reason=reason)
-        pending = [self._units.nearest(self._units.read(entry.action)) for entry in self._trials.pending]
+        pending = [self._units.nearest(self._units.from_flat(entry.action)) for entry in self._trials.pending]
         # The reason imports other agents.
         no_posterior = partial(self._lacks, agent, "joint posterior of the expected rewards of actions")
         return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta, no_posterior)

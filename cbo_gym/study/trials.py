@@ -99,6 +99,11 @@ class Trials:
         return copied
 
     @property
+    def next_number(self) -> int:
+        """Number of the next trial."""
+        return max(self.entries, default=0) + 1
+
+    @property
     def pending(self) -> list[Entry]:
         """The pending and partial trials, in the order in which they were asked for."""
         return [entry for entry in self.entries.values() if entry.is_running]
@@ -120,7 +125,7 @@ class Trials:
             payload = event.payload
             if event.kind in DATA_KINDS:
                 self.initial += payload["rounds"] if not self.entries else []
-                self._has_precise_data |= any("std" in past for past in payload["rounds"])
+                self._has_precise_data |= any("std" in record for record in payload["rounds"])
             elif event.kind in ("asked", "registered"):
                 for trial in payload["trials"]:
                     self.entries[int(trial["number"])] = Entry(
@@ -164,6 +169,11 @@ class State:
     events: Sequence[Event]
     trials: Trials
     position: Position
+
+    @property
+    def imported(self) -> list[Mapping[str, Any]]:
+        """The records of all rounds that were added as data."""
+        return [record for event in self.events for record in event.payload.get("rounds", ())]
 
 
 class History:

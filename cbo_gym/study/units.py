@@ -1,4 +1,8 @@
-"""Conversion between a study and its agent: actions by name in native units, and observations."""
+"""Conversion between a user of a study and its agent.
+
+A user states actions and measurements by name, in the units of the study. The agent has actions of the action space,
+observations, and rewards that it maximises. The log stores actions as lists of numbers.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,10 @@ from cbo_gym.study.description import MAX_MAGNITUDE, Description
 from cbo_gym.study.precision import Measurement, error_of_share, mean_and_error, read_counts
 from cbo_gym.task import Action, Mode, Observation
 
-# An action may be outside the bounds by this share of their width, because printed numbers have six digits.
+# Share of the width of bounds by which an action may be outside, because printed numbers have six digits.
 ROUNDING = 1e-5
-# Smaller values become 0 for agents, because dividing by their square overflows.
+# Values that are closer to 0 become 0 for agents, because dividing by their square overflows.
 NEGLIGIBLE = 1e-100
-# Name -> value, or (low, high) of a cell.
-Done = Mapping[str, Any]
 
 
 class Units:
@@ -39,25 +41,27 @@ class Units:
 
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
-        #: Settable variable that is a category, even if no target sets it -> its domain.
+        #: Settable variable with categories, also if no target sets it -> its domain.
         self.categories = {
             name: domain
             for name, domain in description.settable.items()
             if isinstance(domain, Categorical) and name in interface.nodes
         }
+        #: Variable or parameter that is a category -> its labels.
+        self.labels = self.codec.labels | {name: domain.categories for name, domain in self.categories.items()}
         #: Names of the objectives, or of the reward.
         self.objectives = tuple(goal.name for goal in description.goals)
         #: Names of the objectives that are measured: all except the cost of a trial.
         self.measured_objectives = tuple(name for name in self.objectives if name in interface.nodes)
         self._signs = np.array([goal.sign for goal in description.goals])
-        #: Range of the reward, if agents need rewards in [0, 1]
+        #: Range of the reward, if agents need rewards in [0, 1]; else None.
         self.reward_range = description.reward_range if interface.unit_rewards else None
         if interface.unit_rewards and description.reward_range is None:
             raise ArgumentError(
                 f"the methods of the {description.mode} mode need the range of the reward; give reward_range"
             )
 
-    def action(self, done: Done, suggested: Action | None = None) -> Action:
+    def action(self, done: Mapping[str, Any], suggested: Action | None = None) -> Action:
         """Return the action that was done.
 
         Args:
@@ -79,14 +83,17 @@ class Units:
                 raise ArgumentError(
                     f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {names}"
                 )
-        read = {name: self.read_setting(name, value) for name, value in values.items()}
-        return self.codec.from_native(read, self.interface.problem.null_action, suggested)
+        native = {name: self.read_setting(name, value) for name, value in values.items()}
+        return self.codec.from_native(native, self.interface.problem.null_action, suggested)
 
-    def past_action(self, done: Done, values: Mapping[str, Any]) -> Action:
-        """Return the action of a past round; in hard mode, with target -1 if nothing was set and no target is empty.
+    def past_action(self, done: Mapping[str, Any], values: Mapping[str, Any]) -> Action:
+        """Return the action of a past round.
+
+        In hard mode the target is -1 if the round set nothing although the empty set is not among the targets.
 
         Args:
-            done: name -> value; in partial mode, the variable to measure is by default the last one that was measured.
+            done: name -> value; in partial mode, the choice of the variable to measure is by default the last variable
+                that was measured.
             values: variable -> value; None if it was not measured.
 
         Raises:
@@ -101,24 +108,24 @@ class Units:
 
     @property
     def settable(self) -> list[str]:
-        """Names of the variables or parameters that can be set, after the name of the choice, if it has one."""
+        """Names of the variables or parameters that can be set; first the name of the codec's choice, if it has one."""
         names = [*filter(None, [self.codec.choice_name]), *self.codec.domains.names]
         return names or sorted({name for arm in self.description.arms for name in arm})
 
     def read_setting(self, name: str, value: Any) -> Any:
-        """Return a value to set as the log stores it: a label, which the codec checks, a number or an interval.
+        """Return a value to set as the log stores it: a label, which the codec checks later, a number or an interval.
 
         Raises:
-            ArgumentError: if it is none of these.
+            ArgumentError: if a number or an interval is needed and the value is neither.
         """
         if name in self.codec.labels:
             return value
-        return _read_interval(name, value) if self.codec.intervals else _read_value(name, value)
+        return _read_interval(name, value) if self.codec.intervals else _number(f"the value of {name}", value)
 
-    def values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
-        """Return the values of all variables, None for those that were not measured, without ignored names.
+    def read_values(self, values: Mapping[str, Any]) -> dict[str, float | None]:
+        """Return variable -> value, its label if it is a category; None if it was not measured.
 
-        Categories have their labels.
+        Ignored names are left out.
 
         Raises:
             ArgumentError: for an unknown variable, a value that is not a finite number, or a reward outside its range.
@@ -132,9 +139,10 @@ class Units:
                 raise ArgumentError(
                     f"no variable is called {name!r}{did_you_mean(name, nodes)}; they are {list(nodes)}"
                 )
-        measured = {name: value for name, value in values.items() if value is not None}
-        read = {name: self._read(name, value) for name, value in measured.items()}
-        completed = {name: read.get(name) for name in nodes}
+        completed: dict[str, Any] = dict.fromkeys(nodes)
+        for name, value in values.items():
+            if value is not None:
+                completed[name] = self._read_value(name, value)
         if self.reward_range is not None and not self.unknown_objectives(completed):
             # This raises for a reward outside its range.
             self.to_rewards(completed[self.objectives[0]] or 0.0)
@@ -145,72 +153,77 @@ class Units:
         return [name for name in self.measured_objectives if values[name] is None]
 
     def missing_outcome(self, action: Action, values: Mapping[str, Any]) -> list[str]:
-        """Return the variables without a value that the outcome of a trial needs, usually the objectives."""
+        """Return the variables that a trial must measure and that have no value.
+
+        A trial must measure the objectives; in partial mode, the product that its action makes last.
+        """
         products = list(self.interface.products(action))
         return [name for name in products[-1:] or self.measured_objectives if values[name] is None]
 
     def subject(self, names: Iterable[str], where: str = "") -> str:
         """Return the objectives among names, else all names, as the subject of a sentence: ``the reward titre is``."""
-        known = [name for name in self.measured_objectives if name in names]
-        if not known:
+        objectives = [name for name in self.measured_objectives if name in names]
+        if not objectives:
             return f"{' and '.join(names)}{where} is" if names else ""
-        plural, noun = len(known) > 1, "objective" if self.description.objectives else "reward"
-        return f"the {noun}{'s' * plural} {' and '.join(known)}{where} {'are' if plural else 'is'}"
+        if len(objectives) > 1:
+            return f"the objectives {' and '.join(objectives)}{where} are"
+        return f"the {'objective' if self.description.objectives else 'reward'} {objectives[0]}{where} is"
 
     def read_measurement(self, values: Any, std: Mapping[str, Any] | None = None) -> Measurement:
         """Return the values of all variables with their precision.
 
         Args:
-            values: a mapping as of :meth:`values`, in which shares may be counts, ``"37 of 1000"``; or several, of
-                repeated measurements.
+            values: variable -> value, where a share may be given as counts, ``"37 of 1000"``; or a sequence of such
+                mappings, for repeated measurements.
             std: variable -> standard error of its value.
 
         Raises:
-            ArgumentError: as :meth:`values`, or for a standard error that does not fit.
+            ArgumentError: as :meth:`read_values`, or for a standard error that does not fit.
         """
         values, std = named_values(values), named_values(std)
         if isinstance(values, Sequence) and not isinstance(values, str):
             return self._mean_of(values, std)
-        is_mapping = isinstance(values, dict)
-        pairs = {name: read_counts(name, value) for name, value in values.items()} if is_mapping else {}
-        shares = {name: pair[0] / pair[1] for name, pair in pairs.items() if pair is not None}
-        read = self.values({**values, **shares} if is_mapping else values)
-        counts = {name: pair[1] for name, pair in pairs.items() if pair is not None and name in read}
+        counts, shares = dict[str, int](), dict[str, float]()
+        if isinstance(values, dict):
+            for name, value in values.items():
+                if (hits_and_total := read_counts(name, value)) is not None:
+                    hits, counts[name] = hits_and_total
+                    shares[name] = hits / counts[name]
+            values = {**values, **shares}
+        completed = self.read_values(values)
+        counts = {name: count for name, count in counts.items() if name in completed}
         errors = {name: error_of_share(shares[name], count) for name, count in counts.items()}
         if not isinstance(std, dict | None):
             raise ArgumentError(f"std must be a mapping from variables to numbers; given {short_repr(std)}")
+        numbers = [name for name, value in completed.items() if isinstance(value, float) and name not in counts]
         for name, error in (std or {}).items():
             if name in self.description.ignored or error is None:
                 continue
-            if read.get(name) is None or isinstance(read[name], str) or name in counts:
-                measured = [
-                    measured_name
-                    for measured_name, value in read.items()
-                    if isinstance(value, float) and measured_name not in counts
-                ]
-                raise ArgumentError(
-                    f"std names {name!r}{did_you_mean(name, measured)}; numbers are given for {measured}"
-                )
+            if name not in numbers:
+                raise ArgumentError(f"std names {name!r}{did_you_mean(name, numbers)}; numbers are given for {numbers}")
             if _number(f"the standard error of {name}", error) < 0.0:
                 raise ArgumentError(f"the standard error of {name} must be at least 0; given {error:g}")
             errors[name] = float(error)
-        return Measurement(read, errors, counts)
+        return Measurement(completed, errors, counts)
 
     def _mean_of(self, rows: Sequence[Any], std: Mapping[str, Any] | None) -> Measurement:
-        """Return the means of repeats, with their standard errors; zeros and ones are counted in discrete mode."""
+        """Return the means of repeated measurements, with standard errors; in discrete mode, count zeros and ones."""
         if not rows or std:
             reason = "repeats give the standard errors themselves" if std else "there are no rows"
             raise ArgumentError(f"give a mapping, or a list of mappings and no std: {reason}")
-        read = [self.values(named_values(row)) for row in rows]
-        values, errors, counts = dict[str, Any](), dict[str, float](), dict[str, int]()
-        for name in read[0]:
-            repeats: list[Any] = [row[name] for row in read if row[name] is not None]
-            if repeats and isinstance(repeats[0], str):
+        completed = [self.read_values(named_values(row)) for row in rows]
+        values: dict[str, Any] = dict.fromkeys(completed[0])
+        errors, counts = dict[str, float](), dict[str, int]()
+        for name in values:
+            repeats: list[Any] = [row[name] for row in completed if row[name] is not None]
+            if not repeats:
+                continue
+            if isinstance(repeats[0], str):
                 if len(set(repeats)) > 1:
                     raise ArgumentError(f"the repeats have different values of the category {name}: {repeats}")
                 values[name] = repeats[0]
                 continue
-            values[name], error = mean_and_error(repeats) if repeats else (None, None)
+            values[name], error = mean_and_error(repeats)
             # Equal repeats, such as those of a value that was set, say nothing about its error.
             if error:
                 errors[name] = error
@@ -218,13 +231,13 @@ class Units:
                 counts[name], errors[name] = len(repeats), error_of_share(values[name], len(repeats))
         return Measurement(values, errors, counts)
 
-    def _read(self, name: str, value: Any) -> Any:
+    def _read_value(self, name: str, value: Any) -> Any:
         if name not in self.categories:
-            return _read_value(name, value)
+            return _number(f"the value of {name}", value)
         return self.categories[name].label(Domains(self.categories).number(name, value))
 
-    def misses(self, action: Action, values: Mapping[str, float | None]) -> bool:
-        """Return whether measured values break a constraint, or the action breaks a limit."""
+    def breaks_conditions(self, action: Action, values: Mapping[str, float | None]) -> bool:
+        """Return whether the action breaks a limit, or the measured values break a constraint."""
         constraints = self.interface.problem.outcomes.constraints
         return bool(self.broken_limits(action)) or any(
             (value := values.get(limit.node)) is not None and limit.excess(value) > 0.0 for limit in constraints
@@ -237,20 +250,22 @@ class Units:
 
     @property
     def conditions(self) -> str:
-        """The kinds of conditions that a round must meet to be the best, in words."""
-        has_constraints = bool(self.interface.problem.outcomes.constraints)
-        conditions = ["limits"] * (self.codec.limits is not None) + ["constraints"] * has_constraints
-        return " and ".join(conditions)
+        """What a round must meet to be the best: ``limits``, ``constraints``, both in words, or an empty string."""
+        conditions = {"limits": self.codec.limits, "constraints": self.interface.problem.outcomes.constraints}
+        return " and ".join(name for name, condition in conditions.items() if condition)
 
     def front(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> list[int]:
-        """Return the indices of rounds that break no constraint and no limit, and that no other such round dominates.
+        """Return the indices of the rounds on the Pareto front; with one objective, the first with the best reward.
 
-        With one objective it is the first with the best reward. Rounds without a measured objective do not count.
+        Rounds that break a limit or a constraint, or that lack the value of an objective, do not count.
+
+        Args:
+            rounds: the action of each round, and its measured values by variable.
         """
         allowed = [
             index
             for index, (action, values) in enumerate(rounds)
-            if not self.unknown_objectives(values) and not self.misses(action, values)
+            if not self.unknown_objectives(values) and not self.breaks_conditions(action, values)
         ]
         if not allowed:
             return []
@@ -277,11 +292,11 @@ class Units:
     def cost(self, action: Action, used: Iterable[str] = ()) -> float | None:
         """Return the cost of an action; None if there are no costs.
 
-        Values outside the bounds are priced as they are, and a cell as the nearest cell inside.
+        A value outside the bounds has its own price; an interval outside has the price of the nearest one inside.
 
         Args:
             action: the action.
-            used: variables whose products of earlier trials it uses, see :mod:`cbo_gym.study.batches`.
+            used: intermediate products that the action takes from earlier trials, see :mod:`cbo_gym.study.batches`.
         """
         interface, domains = self.interface, self.codec.domains
         if interface.costs is None:
@@ -328,48 +343,53 @@ class Units:
     def reward_of(self, action: Action, observation: Observation) -> Any:
         """Return the reward of a round as the agent gets it: a number, or an array with several objectives."""
         outcomes, nodes = self.interface.problem.outcomes, observation["nodes"].tolist()
-        if not outcomes.objectives:
-            is_unfinished = nodes[-1] != nodes[-1] and self.interface.unfinished is not None
-            return self.interface.unfinished if is_unfinished else nodes[-1]
-        values = dict(zip(self.interface.nodes, nodes, strict=True))
-        return outcomes.rewards(self.objective_values(action, values), ())
+        if outcomes.objectives:
+            values = dict(zip(self.interface.nodes, nodes, strict=True))
+            return outcomes.rewards(self.objective_values(action, values), ())
+        if np.isnan(nodes[-1]) and self.interface.unfinished is not None:
+            return self.interface.unfinished
+        return nodes[-1]
 
-    def observation(self, past: Mapping[str, Any], context: Mapping[str, float] | None = None) -> Observation:
+    def observation(self, record: Mapping[str, Any], context: Mapping[str, float] | None = None) -> Observation:
         """Return the agent's observation of a round, with NaN for variables that were not measured.
 
         Standard errors and the count of the reward, if there are any, are its keys ``std`` and ``count``.
 
         Args:
-            past: the round as the log stores it.
-            context: the context that is observed; None for that of the round.
+            record: the round as the log stores it.
+            context: the context in the observation; None for that of the round.
         """
-        categories, values, counts = self.categories, past["values"], past.get("counts")
-        numbers = {
-            name: categories[name].number(value) for name, value in values.items() if name in categories and value
-        }
-        nodes = np.array([{**values, **numbers}[name] for name in self.interface.nodes], dtype=float)
-        # Agents observe a single reward, the last node, as they maximise it; several objectives keep their values.
+        values, counts = {**record["values"]}, record.get("counts", {})
+        for name, domain in self.categories.items():
+            if values[name]:
+                values[name] = domain.number(values[name])
+        nodes = np.array([values[name] for name in self.interface.nodes], dtype=float)
+        # A single reward, the last node, is observed as the agent maximises it; several objectives keep their values.
         if len(self.objectives) == 1 and not np.isnan(nodes[-1]):
             nodes[-1:] = self.to_rewards(nodes[-1:])
         nodes[np.abs(nodes) < NEGLIGIBLE] = 0.0
         precision: Observation = {}
-        if std := past.get("std"):
+        if std := record.get("std"):
             precision["std"] = np.array([std.get(name, np.nan) for name in self.interface.nodes])
             if self.reward_range is not None:
                 precision["std"][-1] /= self.reward_range[1] - self.reward_range[0]
-        if counts and len(self.objectives) == 1 and self.objectives[0] in counts:
+        if len(self.objectives) == 1 and self.objectives[0] in counts:
             precision["count"] = np.array(float(counts[self.objectives[0]]))
-        observed = past["context"] if context is None else context
+        observed = record["context"] if context is None else context
         return self.interface.after(nodes, {}) | self.context(observed) | precision
 
     def observed_values(self, observation: Observation) -> dict[str, Any]:
-        """Return the values of an observation in the form of :meth:`values`."""
-        nodes = [None if value != value else float(value) for value in np.asarray(observation["nodes"])]
-        if len(self.objectives) == 1 and nodes[-1] is not None:
-            nodes[-1] = float(self.to_values([nodes[-1]])[0])
-        values = dict(zip(self.interface.nodes, nodes, strict=True))
-        numbers = {name: value for name, value in values.items() if name in self.categories and value is not None}
-        return {**values, **{name: self.categories[name].label(number) for name, number in numbers.items()}}
+        """Return the values of an observation in the form of :meth:`read_values`."""
+        nodes = np.array(observation["nodes"], dtype=float)
+        if len(self.objectives) == 1:
+            nodes[-1:] = self.to_values(nodes[-1:])
+        values: dict[str, Any] = dict(zip(self.interface.nodes, nodes.tolist(), strict=True))
+        for name, value in values.items():
+            if np.isnan(value):
+                values[name] = None
+            elif name in self.categories:
+                values[name] = self.categories[name].label(value)
+        return values
 
     def context(self, context: Mapping[str, float] | None) -> Observation:
         """Return the context of a round as part of an observation; errors are those of :meth:`read_context`."""
@@ -389,16 +409,16 @@ class Units:
             raise ArgumentError(f"the context must give a number for each of {names}; given {short_repr(context)}")
         return {name: _number(f"the context {name}", (context or {})[name]) for name in names} or None
 
-    def flat(self, action: Action) -> list[float]:
+    def to_flat(self, action: Action) -> list[float]:
         """Return the action as numbers that the log can store."""
         return [float(number) for number in self.codec.to_flat(action)]
 
-    def read(self, flat: list[float]) -> Action:
+    def from_flat(self, flat: list[float]) -> Action:
         """Return the action that the log stores as these numbers."""
         return self.codec.from_flat(flat)
 
     def distance(self, action: Action) -> float:
-        """Return the distance of an action from the bounds, as a share of their width; 0 inside them."""
+        """Return by how much an action is outside the bounds, as a share of their width; 0 inside them."""
         return float(np.abs(self.codec.to_point(self.nearest(action)) - self.codec.to_point(action)).max())
 
     def nearest(self, action: Action) -> Action:
@@ -417,23 +437,15 @@ class Units:
             raise ArgumentError(f"{self.description.agent} suggests an invalid action: {error}") from error
 
 
-def _read_value(name: str, value: object) -> float:
-    return _number(f"the value of {name}", value)
-
-
 def _read_interval(name: str, value: object) -> list[float]:
     ends = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
     if len(ends) != 2 or (all(map(is_finite_number, ends)) and ends[0] > ends[1]):
         raise ArgumentError(f"{name} needs an interval, two numbers in ascending order; given {short_repr(value)}")
-    return [_read_value(name, end) for end in ends]
+    return [_number(f"the value of {name}", end) for end in ends]
 
 
 def _number(name: str, value: object) -> float:
-    """Return a number that models can square and add up.
-
-    Raises:
-        ArgumentError: with the ``name``, if the number is not finite, or too large.
-    """
+    """Return a number that is small enough for models to square; errors call it by ``name``."""
     number = scalar_of(value)
     if isinstance(number, Decimal | Fraction):
         number = float(number)
@@ -447,11 +459,11 @@ def _number(name: str, value: object) -> float:
     return number
 
 
-def value_in(string: str) -> float | list[float] | str:
+def value_in(string: str) -> Any:
     """Read a number or an interval ``[low, high]``; return any other string, which the study will refuse."""
     ends = [number_in(end) for end in string.strip().removeprefix("[").removesuffix("]").split(",")]
     if string.strip().startswith("[") and len(ends) == 2 and None not in ends:
-        return ends  # type: ignore[return-value]
+        return ends
     number = number_in(string)
     return string if number is None else number
 
@@ -481,4 +493,6 @@ def format_value(value: Any, digits: int = 6) -> str:
     """Return a number or an interval with so many digits, or a label as it is; an empty string for None."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(format_value(end, digits) for end in value)}]"
-    return "" if value is None else f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return "" if value is None else str(value)

@@ -26,7 +26,7 @@ def test_a_study_plays_as_evaluate_does(agent, mode, tmp_path):
             robot.restart()
     units = robot.study.units
     rewards = [
-        units.to_rewards(list(units.objective_values(units.read(entry.action), entry.values).values()))
+        units.to_rewards(list(units.objective_values(units.from_flat(entry.action), entry.values).values()))
         for entry in robot.study.trials
     ]
     expected = table["rewards"].to_list() if len(units.objectives) > 1 else table["reward"].to_numpy()[:, None]

@@ -110,7 +110,7 @@ def test_what_was_done_may_be_off_a_step_but_not_of_another_kind(tmp_path):
     done = {"feed": 1.0, "ph": 6.57, "shots": 9, "dose": 0.02, "medium": 250}
     study.tell(trial, {"growth": 0.5, "titre": 0.7}, did=done)
     told = study.trials[0]
-    assert study.units.native_values(study.units.read(told.action)) == done | {"medium": "250"}
+    assert study.units.native_values(study.units.from_flat(told.action)) == done | {"medium": "250"}
     assert told.values["medium"] == "250"
     assert study.what_if({"medium": "A"}).keys() == {"titre"}
     with pytest.raises(ArgumentError, match="line 2: the value of medium must be one of"):

@@ -466,7 +466,7 @@ def test_without_openpyxl_the_extra_is_named(study, monkeypatch):
 
 
 def test_a_large_import_is_several_events_or_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("cbo_gym.study.past.MAX_PAYLOAD", 10_000)
+    monkeypatch.setattr("cbo_gym.study.past_rounds.MAX_PAYLOAD", 10_000)
     study = create_study("plant", storage=tmp_path / "plant.db", **SYSTEM)
     rows = "".join(f"{index % 5},6,{index / 7}\n" for index in range(120))
     with pytest.raises(ArgumentError, match="line 122: the value of titre"):

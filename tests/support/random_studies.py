@@ -447,7 +447,7 @@ class RandomStudy:
             self.study.fail(entry.number, "the pump broke")
 
     def done_by(self, entry):
-        return self.study.units.native_values(self.study.units.read(entry.action))
+        return self.study.units.native_values(self.study.units.from_flat(entry.action))
 
     def measured(self, entry):
         """Return an outcome that does not contradict what was recorded."""

@@ -206,7 +206,7 @@ class Robot:
         # Values of the initial data in the study's units would differ in the last digits.
         rounds = [
             {
-                "action": self.units.flat(past.action),
+                "action": self.units.to_flat(past.action),
                 "values": dict(zip(task.nodes, past.observation["nodes"].tolist(), strict=True)),
                 "context": None,
             }
@@ -228,7 +228,7 @@ class Robot:
 
     def play(self, trial):
         """Play a trial; return the values that are measured."""
-        action = self.units.read(self.study.trials[trial.number - 1].flat)
+        action = self.units.from_flat(self.study.trials[trial.number - 1].flat)
         self.observation, *_ = self.env.step(action)
         values = dict(zip(self.names, np.asarray(self.observation["nodes"]).tolist(), strict=True))
         is_made = self.observation.get("bought", np.ones(len(self.names)))

@@ -16,7 +16,7 @@ from cbo_gym._util.processes.worker import Limits, RaisedError, Worker
 from cbo_gym._util.yaml import Lines
 from cbo_gym.errors import ArgumentError, CBOGymError, OperationError
 from cbo_gym.study.files import read_arguments
-from cbo_gym.study.past import RepeatedDataWarning
+from cbo_gym.study.past_rounds import RepeatedDataWarning
 from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
 from cbo_gym.study.suggesting import AgentError

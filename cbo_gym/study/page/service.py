@@ -51,7 +51,7 @@ class Case:
 
     def done(self, entry: Entry) -> dict[str, Any]:
         """Return the values that a trial set, or will set, by name."""
-        return self.study.units.native_values(self.study.units.read(entry.action))
+        return self.study.units.native_values(self.study.units.from_flat(entry.action))
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """Call a function of :mod:`~cbo_gym.study.page.agent_pool` with the study and more arguments in a worker."""

@@ -129,7 +129,7 @@ def card_of(case: Case, entry: Entry, problem: FormError | None = None, form: st
     # Counts are shown as they were typed, and their standard errors are not.
     counted = {name: f"{round((entry.values[name] or 0.0) * count)} of {count}" for name, count in entry.counts.items()}
     errors = {name: error for name, error in entry.std.items() if name not in counted}
-    products = list(interface.products(case.study.units.read(entry.action)))
+    products = list(interface.products(case.study.units.from_flat(entry.action)))
     if products:
         measured = products
     filled = {**context, **entry.values, **counted}

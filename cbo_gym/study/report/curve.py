@@ -28,25 +28,25 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
     """Return the figure and a note; None without a trial whose outcome is known."""
     if not any(known.number for known in snapshot.rounds):
         return None
-    missed = np.array([snapshot.units.misses(known.action, known.values) for known in snapshot.rounds])
+    broken = np.array([snapshot.units.breaks_conditions(known.action, known.values) for known in snapshot.rounds])
     several = len(snapshot.units.objectives) > 1
-    curve = _hypervolume(snapshot, missed) if several else _best(snapshot, missed)
+    curve = _hypervolume(snapshot, broken) if several else _best(snapshot, broken)
     note = curve.note
     if any(known.number is None for known in snapshot.rounds):
         note += " Imported data are shown left of the first trial, in their order."
-    if missed.any():
-        broken = {
+    if broken.any():
+        conditions = {
             "constraints": "whose measured values violate a constraint",
             "limits": "whose settings break a limit",
             "limits and constraints": "whose settings break a limit or whose measured values violate a constraint",
         }
         marks = "The line leaves out" if several else "Crosses mark"
         end = "" if several else "; the best so far excludes them"
-        note += f" {marks} rounds {broken[snapshot.units.conditions]}{end}."
+        note += f" {marks} rounds {conditions[snapshot.units.conditions]}{end}."
     mean, ends = interval(curve.band, -1)
     label = f"{curve.axis} by trial; {curve.name} now {mean}" + ("" if several else f", 95 % interval {ends}")
     with page_style():
-        return {"figure": image(_figure(snapshot, missed, curve), label), "note": note}
+        return {"figure": image(_figure(snapshot, broken, curve), label), "note": note}
 
 
 class _Curve(NamedTuple):
@@ -59,14 +59,14 @@ class _Curve(NamedTuple):
     rewards: np.ndarray | None = None
 
 
-def _hypervolume(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
+def _hypervolume(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
     names, units = snapshot.units.objectives, snapshot.units
     rewards = units.to_rewards([list(known.objectives.values()) for known in snapshot.rounds])
     worst, span = rewards.min(axis=0), np.ptp(rewards, axis=0)
     reference = worst - MARGIN * np.where(span > 0.0, span, np.maximum(np.abs(worst), 1.0))
     front, volumes = rewards[:0], []
-    for reward, is_missed in zip(rewards, missed, strict=True):
-        if not is_missed:
+    for reward, is_broken in zip(rewards, broken, strict=True):
+        if not is_broken:
             front = np.vstack([front, reward])
             front = front[non_dominated(front)]
         volumes.append(hypervolume(front, reference))
@@ -80,13 +80,13 @@ def _hypervolume(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
     return _Curve("hypervolume so far", f"Hypervolume, {' x '.join(names)}", Band(*[np.array(volumes)] * 3), note)
 
 
-def _best(snapshot: Snapshot, missed: np.ndarray) -> _Curve:
+def _best(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
     reward, rewards = snapshot.units.objectives[0], np.array([known.reward for known in snapshot.rounds])
-    name, band, note = _line(snapshot, rewards, missed)
+    name, band, note = _line(snapshot, rewards, broken)
     return _Curve(name, snapshot.with_unit(reward), band, note, rewards)
 
 
-def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[str, Band, str]:
+def _line(snapshot: Snapshot, rewards: np.ndarray, broken: np.ndarray) -> tuple[str, Band, str]:
     """Return the name of the line, its values and intervals by round, and a note that explains them."""
     reward = snapshot.units.objectives[0]
     if snapshot.study.interface.observes_before:
@@ -108,7 +108,7 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, missed: np.ndarray) -> tuple[
         )
     # Rounds that break a constraint or a limit are the best only if all rounds break one.
     value = snapshot.description.goals[0].sign * band.mean
-    value[missed] -= 2.0 * np.ptp(value) + 1.0
+    value[broken] -= 2.0 * np.ptp(value) + 1.0
     before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
     leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
     return "best so far", Band(*(values[leaders] for values in band)), note
@@ -125,12 +125,12 @@ def _running_mean(rewards: np.ndarray) -> Band:
     return Band(mean, mean - half, mean + half)
 
 
-def _figure(snapshot: Snapshot, missed: np.ndarray, curve: _Curve) -> Figure:
+def _figure(snapshot: Snapshot, broken: np.ndarray, curve: _Curve) -> Figure:
     from matplotlib.figure import Figure
 
     # Trials are at their numbers, imported data evenly in a strip before the first trial.
     numbers = [known.number for known in snapshot.rounds if known.number is not None]
-    imported, last, band = len(missed) - len(numbers), max(numbers), curve.band
+    imported, last, band = len(broken) - len(numbers), max(numbers), curve.band
     width = min(float(imported), max(1.0, BEFORE * last))
     positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])
     figure = Figure(figsize=(4.3, 2.7), layout="constrained")
@@ -138,10 +138,10 @@ def _figure(snapshot: Snapshot, missed: np.ndarray, curve: _Curve) -> Figure:
     axis.fill_between(positions, band.low, band.high, step="post", color=BLUE, alpha=0.2, linewidth=0)
     axis.step(positions, band.mean, where="post", color=BLUE, label=curve.name)
     if curve.rewards is not None:
-        axis.plot(positions[~missed], curve.rewards[~missed], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
-        if missed.any():
+        axis.plot(positions[~broken], curve.rewards[~broken], "o", color=GREY, markersize=3.5, alpha=0.8, label="round")
+        if broken.any():
             label = f"breaks {snapshot.units.conditions}"
-            axis.plot(positions[missed], curve.rewards[missed], "x", color=ORANGE, markersize=4.5, label=label)
+            axis.plot(positions[broken], curve.rewards[broken], "x", color=ORANGE, markersize=4.5, label=label)
     round_axis(axis)
     if imported:
         axis.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")

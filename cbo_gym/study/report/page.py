@@ -138,7 +138,7 @@ def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
         [
             entry.number,
             (f"at {snapshot.words(entry.context)}: " if entry.context else "")
-            + snapshot.action_words(snapshot.units.read(entry.action)),
+            + snapshot.action_words(snapshot.units.from_flat(entry.action)),
             f"known: {snapshot.words(known)}; {entry.why}" if (known := _known(entry)) else entry.why,
         ]
         for entry in snapshot.study.trials

@@ -61,17 +61,16 @@ class Snapshot:
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
         state, self.agent, self.no_beliefs = study.agent_snapshot(self.context)
-        imported = [past for event in state.events for past in event.payload.get("rounds", ())]
         known = ("measured", "partial", "closed")
         trials = [entry.record for entry in state.trials.entries.values() if entry.status in known]
-        self.imported = len(imported)
+        self.imported = len(state.imported)
         self.rounds, self.others = list[KnownRound](), list[Mapping[str, Any]]()
-        for past in (*imported, *trials):
-            action, values = self.units.read(past["action"]), past["values"]
-            if shows_reward(self.units, past):
+        for record in (*state.imported, *trials):
+            action, values = self.units.from_flat(record["action"]), record["values"]
+            if shows_reward(self.units, record):
                 objectives = self.units.objective_values(action, values)
-                self.rounds.append(KnownRound(past.get("number"), action, values, objectives))
-            elif not past.get("differs"):
+                self.rounds.append(KnownRound(record.get("number"), action, values, objectives))
+            elif not record.get("differs"):
                 self.others.append(values)
 
     def rewards(self, actions: Sequence[Action]) -> Band | None:
