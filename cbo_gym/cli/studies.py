@@ -128,7 +128,7 @@ def create(
     from cbo_gym.study.database import Database
     from cbo_gym.study.files import read_arguments
 
-    name_of_database = Database(database).address
+    name_of_database = Database(database).shown
     try:
         arguments = read_arguments(
             lambda: read_yaml_with_lines(description),

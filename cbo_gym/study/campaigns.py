@@ -1,8 +1,8 @@
-"""Rounds of earlier campaigns, in which some mechanisms differ: which of their values hold for this system too.
+"""Rounds of earlier campaigns: which of their values hold for this system too, although some mechanisms differ.
 
 The differing mechanisms form a selection diagram (Bareinboim & Pearl 2016): a selection node points at each node whose
-mechanism differs. Variables that were set are cut from their causes. A node that no selection node then reaches is the
-same in both systems.
+mechanism differs. Variables that were set are cut from their causes. If no selection node has a path to a node then, the
+node has the same distribution in both systems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action, Observation
 
-# Agents that learn single mechanisms.
+# Agents that learn the mechanism of each node by itself.
 LEARN_MECHANISMS = "MCBO, EIFN, CBO"
 
 
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 
     Attributes:
         mechanisms: nodes whose mechanisms differ in that campaign.
-        values: nodes whose expected values under the action may differ: the above, and the nodes that they affect.
+        values: nodes whose expected values under the action may differ: those of ``mechanisms``, and their descendants.
     """
 
     mechanisms: frozenset[str]
@@ -39,10 +39,15 @@ class Difference(NamedTuple):
 
 
 class LearnedRound(NamedTuple):
-    """A round as an agent learns it; ``partial`` if it has no reward that the agent may learn."""
+    """A round as an agent learns it.
+
+    Attributes:
+        observation: what the agent observes.
+        is_partial: whether it has no reward that the agent may learn.
+    """
 
     observation: Observation
-    partial: bool
+    is_partial: bool
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Campaign:
         differs: the variables whose mechanisms differ.
         rounds: number of rounds.
         full: number of rounds that the agent learns with their reward.
-        partial: number of rounds of which the agent learns only mechanisms or variables that do not differ.
+        partial: number of rounds from which the agent learns only the mechanisms or variables that do not differ.
     """
 
     name: str
@@ -71,8 +76,8 @@ class Campaign:
         return ", ".join(f"{count} {how}" for how, count in counts.items() if count)
 
     def __str__(self) -> str:
-        same = "all mechanisms are the same" if not self.differs else f"{', '.join(self.differs)}: another mechanism"
-        return f"{self.name}: {self.rounds} {'round' if self.rounds == 1 else 'rounds'}; {same}; learned: {self.use}"
+        change = f"{', '.join(self.differs)}: another mechanism" if self.differs else "all mechanisms are the same"
+        return f"{self.name}: {self.rounds} {'round' if self.rounds == 1 else 'rounds'}; {change}; learned: {self.use}"
 
 
 def difference(units: Units, record: Mapping[str, Any]) -> Difference:
@@ -101,19 +106,22 @@ def _difference(
 
 
 def shows_reward(units: Units, record: Mapping[str, Any]) -> bool:
-    """Return whether a round shows all objectives, as in this system, of an action that this study can suggest."""
+    """Return whether a round is complete, and all objectives were measured."""
     return is_complete(units, record) and not units.unknown_objectives(record["values"])
 
 
 def is_complete(units: Units, record: Mapping[str, Any]) -> bool:
-    """Return whether a round shows the outcome, as in this system, of an action that this study can suggest."""
+    """Return whether a round shows the outcome that an action of this study has in this system.
+
+    Otherwise the outcome was not measured, its mechanism may differ, or the study cannot suggest the action.
+    """
     action = units.from_flat(record["action"])
     is_same = difference(units, record).values.isdisjoint(units.objectives)
     return is_same and not units.missing_outcome(action, record["values"]) and not observes_only(action)
 
 
 def observes_only(action: Action) -> bool:
-    """Return whether an action only observes although no target is empty, see :meth:`Units.past_action`."""
+    """Return whether an action sets nothing although no target is empty, see :meth:`Units.past_action`."""
     return isinstance(action, dict) and int(action.get("target", 0)) < 0
 
 
@@ -124,39 +132,36 @@ def round_for_agent(agent: Any, units: Units, record: Mapping[str, Any], context
         agent: the agent, after its reset.
         units: the units of the study.
         record: the round as the log stores it.
-        context: the context of its observation; None for its own.
+        context: the context in the observation; None for that of the round.
     """
     mechanisms, values = difference(units, record)
-    partial, observes = not is_complete(units, record), observes_only(units.from_flat(record["action"]))
+    is_partial, observes = not is_complete(units, record), observes_only(units.from_flat(record["action"]))
     learns_mechanisms = getattr(agent, "learns_mechanisms", False)
     if observes and not learns_mechanisms:
         return None
     observation, nodes = units.observation(record, context), units.interface.nodes
     if mechanisms and learns_mechanisms:
-        return LearnedRound({**observation, "differs": np.isin(nodes, list(mechanisms))}, partial)
+        return LearnedRound({**observation, "differs": np.isin(nodes, list(mechanisms))}, is_partial)
     if values:
-        known_nodes = np.where(np.isin(nodes, list(values)), np.nan, observation["nodes"])
-        observation = {**observation, "nodes": known_nodes}
-        if not (partial or getattr(agent, "takes_missing", False)):
+        # Hide the values that may differ.
+        observation["nodes"] = np.where(np.isin(nodes, list(values)), np.nan, observation["nodes"])
+        if not is_partial and not getattr(agent, "takes_missing", False):
             return None
-    takes_partial = getattr(agent, "takes_partial", False) or (observes and learns_mechanisms)
-    return None if partial and not takes_partial else LearnedRound(observation, partial)
+    if is_partial and not observes and not getattr(agent, "takes_partial", False):
+        return None
+    return LearnedRound(observation, is_partial)
 
 
-def campaigns_of(rounds: Sequence[Mapping[str, Any]], learned_rounds: Sequence[LearnedRound | None]) -> list[Campaign]:
-    """Group rounds by campaign, and count how many of each an agent learns."""
-    grouped: dict[tuple[str, tuple[str, ...]], list[LearnedRound | None]] = {}
-    for record, learned in zip(rounds, learned_rounds, strict=True):
-        grouped.setdefault((record["campaign"], tuple(record.get("differs", ()))), []).append(learned)
-    return [
-        Campaign(
-            *key,
-            len(learned_group),
-            sum(learned is not None and not learned.partial for learned in learned_group),
-            sum(learned is not None and learned.partial for learned in learned_group),
-        )
-        for key, learned_group in grouped.items()
-    ]
+def campaigns_of(records: Sequence[Mapping[str, Any]], learned: Sequence[LearnedRound | None]) -> list[Campaign]:
+    """Group rounds by campaign, and count how many of each an agent learns; ``learned`` has None for the others."""
+    groups: dict[tuple[str, tuple[str, ...]], list[LearnedRound | None]] = {}
+    for record, learned_round in zip(records, learned, strict=True):
+        groups.setdefault((record["campaign"], tuple(record.get("differs", ()))), []).append(learned_round)
+    campaigns = []
+    for (name, differs), group in groups.items():
+        are_partial = [learned_round.is_partial for learned_round in group if learned_round is not None]
+        campaigns.append(Campaign(name, differs, len(group), are_partial.count(False), are_partial.count(True)))
+    return campaigns
 
 
 def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: int, learners: str) -> str:
@@ -164,13 +169,14 @@ def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: in
 
     Args:
         units: the units of the study.
-        unused: these rounds, as the log stores them.
+        unused: the records of these rounds.
         count: number of all rounds that were added.
         learners: names of agents that would learn from them.
     """
     names = sorted({name for record in unused for name in record.get("differs", ())})
-    changed = " or ".join(units.objectives)
-    reasons = [f"another mechanism of {', '.join(names)} may change {changed} there"] * bool(names)
+    reasons = []
+    if names:
+        reasons.append(f"another mechanism of {', '.join(names)} may change {' or '.join(units.objectives)} there")
     if any("differs" not in record for record in unused):
         name = units.settable[0]
         reasons.append(f"they only observe, and no target is empty; if {name} was set, its column is do({name})")

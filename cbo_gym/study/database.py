@@ -21,7 +21,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, 
 # Seconds to wait for the transaction of another process, and for a server.
 BUSY_SECONDS = 60
 CONNECT_SECONDS = 15
-# Substrings of the names of options whose values messages must not show.
+# Substrings of the names of a URL's options that are secret, so that messages must not show their values.
 SECRETS = ("pass", "secret", "token", "key")
 IN_MEMORY = (None, "", ":memory:")
 
@@ -51,7 +51,7 @@ class Database:
         create: whether connecting creates a missing SQLite file; otherwise it fails.
 
     Attributes:
-        storage: path or URL by which another process opens the database, with the password of a URL.
+        address: path or URL by which another process opens the database, with the password of a URL.
         shown: path or URL for messages, without secrets.
 
     Raises:
@@ -66,20 +66,20 @@ class Database:
         self._create = create
         url = _url(str(storage))
         is_path = "://" not in str(storage)
-        self.storage = str(url.database) if is_path else url.render_as_string(hide_password=False)
+        self.address = str(url.database) if is_path else url.render_as_string(hide_password=False)
         hidden = [name for name in url.query if any(secret in name.lower() for secret in SECRETS)]
         redacted = url.update_query_dict(dict.fromkeys(hidden, "..."))
-        self.address = printable(str(storage)) if is_path else redacted.render_as_string(hide_password=True)
+        self.shown = printable(str(storage)) if is_path else redacted.render_as_string(hide_password=True)
         try:
             self._engine = sql.create_engine(url, **_options(url))
         except ModuleNotFoundError as error:
             if error.name == "psycopg":
                 raise MissingExtraError("A study on PostgreSQL", "postgresql") from error
-            raise ArgumentError(f"{self.address}: its driver {error.name} is not installed") from error
+            raise ArgumentError(f"{self.shown}: its driver {error.name} is not installed") from error
         except (SQLAlchemyError, TypeError) as error:
-            raise ArgumentError(f"{self.address}: this type of database is not supported") from error
+            raise ArgumentError(f"{self.shown}: this type of database is not supported") from error
         if self._engine.dialect.is_async:
-            raise ArgumentError(f"{self.address}: the driver must be synchronous, as postgresql+psycopg:// is")
+            raise ArgumentError(f"{self.shown}: the driver must be synchronous, as postgresql+psycopg:// is")
         self.is_sqlite = self._engine.dialect.name == "sqlite"
         if self.is_sqlite and url.database in IN_MEMORY:
             raise ArgumentError("an in-memory database would lose the study at once; give the path of a file")
@@ -100,13 +100,13 @@ class Database:
         """Run one transaction, which is rolled back if anything in it fails.
 
         Args:
-            writes: whether it may write. On SQLite only one transaction at a time may.
+            writes: whether it may write; on SQLite only one transaction at a time may do so.
 
         Raises:
-            IntegrityError: if a row already exists.
+            IntegrityError: if a row that it inserts already exists.
             OperationError: for any other error of the database, naming it and the remedy.
         """
-        # The connections of a fork belong to its parent.
+        # After a fork, the connections belong to the parent process.
         if self._process != os.getpid():
             self._engine.dispose(close=False)
             self._process = os.getpid()
@@ -120,7 +120,7 @@ class Database:
             raise self._translate(error) from error
 
     def require_whole(self, connection: sql.Connection) -> None:
-        """Check a SQLite file, because a damaged index hides rows. A server checks its own files.
+        """Check that a SQLite file is intact, because a damaged index hides rows. A server checks its own files.
 
         Raises:
             OperationError: naming the damage.
@@ -131,7 +131,7 @@ class Database:
                 raise self.damage_error(" ".join(str(result).split()))
 
     def write_ahead(self) -> None:
-        """Set write-ahead logging for SQLite, so that readers do not wait for writers; not within a transaction."""
+        """Turn on SQLite's write-ahead log, so that readers do not wait for writers. No transaction may be open."""
         if self.is_sqlite:
             try:
                 with closing(self._engine.raw_connection()) as connection:
@@ -141,26 +141,26 @@ class Database:
 
     def damage_error(self, damage: str) -> OperationError:
         """Return the error for damaged content."""
-        return OperationError(f"{self.address}: {damage}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
+        return OperationError(f"{self.shown}: {damage}; {DAMAGED if self.is_sqlite else 'restore a copy'}")
 
     def _translate(self, error: Exception) -> OperationError:
         cause = getattr(error, "orig", None) or error
         message = " ".join(str(cause).split())
         if self.is_missing() and not self._create:
             return OperationError(
-                f"{self.address}: the file was moved or deleted; put it back, or load the study from its new path; "
+                f"{self.shown}: the file was moved or deleted; put it back, or load the study from its new path; "
                 "nothing was changed by this call"
             )
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             return OperationError(
-                f"{self.address}: the connection was lost ({message}); whether this call was written is unknown: look "
+                f"{self.shown}: the connection was lost ({message}); whether this call was written is unknown: look "
                 "at the trials, and repeat the call if it is missing there"
             )
         code = getattr(cause, "sqlite_errorcode", None)
         # The lower byte is the primary result code.
         advice = None if code is None else ADVICE.get(code & 0xFF)
         return OperationError(
-            f"{self.address}: {message}; nothing was changed by this call{f'; {advice}' if advice else ''}"
+            f"{self.shown}: {message}; nothing was changed by this call{f'; {advice}' if advice else ''}"
         )
 
 
@@ -197,19 +197,21 @@ def _options(url: sql.URL) -> dict[str, Any]:
     One connection to a server is kept, and tested before it is used again, because connecting takes longer than
     writing. The connection to a SQLite file is closed, so that all content is in one file that no process keeps open.
     """
-    backend, arguments = url.get_backend_name(), {}
+    backend, arguments = url.get_backend_name(), dict[str, Any]()
     if backend == "sqlite":
         return {"connect_args": {"timeout": BUSY_SECONDS}, "poolclass": sql.NullPool}
     if backend == "postgresql":
         # Without an encoding, the strings of a database in SQL_ASCII come as bytes.
-        waiting = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
-        arguments = {"client_encoding": "utf8", **waiting}
+        arguments["client_encoding"] = "utf8"
+        if "connect_timeout" not in url.query:
+            arguments["connect_timeout"] = CONNECT_SECONDS
     return {"connect_args": arguments, "poolclass": sql.QueuePool, "pool_size": 1, "pool_pre_ping": True}
 
 
 def _open_sqlite(mode: str, _: object, __: object, arguments: list[Any], options: dict[str, Any]) -> None:
-    """Set in the URI of a file whether SQLite may create it, which it does by default."""
-    address, _, query = arguments[0].partition("?") if _is_uri(arguments[0]) else (Path(arguments[0]).as_uri(), "", "")
+    """Add the mode to the URI of a file: ``rwc`` if SQLite may create the file, else ``rw``."""
+    uri = arguments[0] if _is_uri(arguments[0]) else Path(arguments[0]).as_uri()
+    address, _, query = uri.partition("?")
     fields = dict(parse_qsl(query))
     if fields.get("mode", "rwc") == "rwc":
         fields["mode"] = mode

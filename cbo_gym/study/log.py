@@ -1,4 +1,7 @@
-"""The log of studies: a database to which events are appended, and in which nothing is overwritten."""
+"""The log of studies: a database in which each change of a study is an event, appended and never overwritten.
+
+The state of a study follows from its events. Another table holds copies of agents, a cache that may be lost.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,23 @@ from cbo_gym.errors import ArgumentError, OperationError, did_you_mean
 from cbo_gym.study import schema
 from cbo_gym.study.database import Database
 from cbo_gym.study.schema import SCHEMA, digest, events, snapshots, studies
-from cbo_gym.study.strings import lenient, require_storable
+from cbo_gym.study.strings import replace_surrogates, require_storable
 
 # Number of attempts to write while other processes write too.
 TRIES = 100
-# Characters of an event's payload.
+# Largest number of characters of an event's payload.
 MAX_PAYLOAD = 1_000_000
-# Kinds of past rounds; versions that do not know campaigns refuse the second.
+# Kinds of events that add past rounds. Versions that do not know campaigns would misread some rounds; these have the
+# kind "past", which such versions refuse.
 DATA_KINDS = ("data", "past")
+# Most kinds are named after a method of the study. "told" is a final outcome, "partial" a part of one.
 KINDS = (*DATA_KINDS, "asked", "registered", "told", "partial", "closed", "failed", "rejected", "corrected")
+# Kind and payload of an event that is to be written.
+NewEvent = tuple[str, Mapping[str, Any]]
 
 
 class Position(NamedTuple):
-    """The last row of a study that a reader has read: its number, 0 for the description, and its digest."""
+    """Number and digest of the last event that a reader knows; before the first event, 0 and the description's."""
 
     number: int
     digest: str
@@ -45,12 +52,21 @@ class StudyRow(NamedTuple):
 
 
 class ReplacedError(OperationError):
-    """The database is not the one that a study was loaded from."""
+    """The database was replaced by another one after a study was loaded from it."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One row: its number in the study, from 1, its kind and content, the time and the user."""
+    """One change of a study.
+
+    Attributes:
+        number: its number in the study, from 1.
+        kind: one of :data:`KINDS`.
+        payload: its content, which depends on the kind.
+        time: when it was written, in UTC.
+        who: name of the user; empty if it is not known.
+        digest: digest of the other fields.
+    """
 
     number: int
     kind: str
@@ -72,7 +88,7 @@ class Log:
         create: whether a SQLite file may be missing; the first study creates it then.
 
     Attributes:
-        storage: path or URL for messages, without the password of a URL.
+        shown: path or URL for messages, without the password of a URL.
         address: path or URL by which another process opens the database, with the password.
 
     Raises:
@@ -82,15 +98,15 @@ class Log:
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
         self._database = Database(storage, create=create)
-        self.storage, self.address = self._database.address, self._database.storage
-        self._ready = False
+        self.shown, self.address = self._database.shown, self._database.address
+        self._has_tables = False
         if not create and self._database.is_missing():
-            raise ArgumentError(f"there is no file {self.storage}; create_study creates one")
-        self._is_ready()
+            raise ArgumentError(f"there is no file {self.shown}; create_study creates one")
+        self._upgrade()
 
-    def _is_ready(self) -> bool:
-        """Return whether there are tables; upgrade older ones."""
-        if not self._ready and not self._database.is_missing():
+    def _upgrade(self) -> bool:
+        """Upgrade tables of an older version; return whether there are tables."""
+        if not self._has_tables and not self._database.is_missing():
             with self._database.transaction() as connection:
                 self._database.require_whole(connection)
                 version = schema.version_of(connection)
@@ -100,29 +116,30 @@ class Log:
                 raise self._database.damage_error(f"the version of its tables is {version}")
             if version > SCHEMA:
                 raise OperationError(
-                    f"{self.storage} is of a newer version of cbo-gym (schema {version}, here {SCHEMA}); upgrade: pip "
+                    f"{self.shown} is of a newer version of cbo-gym (schema {version}, here {SCHEMA}); upgrade: pip "
                     "install --upgrade cbo-gym"
                 )
             if version < SCHEMA:
                 with self._database.transaction(writes=True) as connection:
                     schema.create_or_upgrade(connection)
-            self._ready = True
-        return self._ready
+            self._has_tables = True
+        return self._has_tables
 
     def names(self) -> list[str]:
         """Return the names of the studies, in the order of their creation."""
-        if not self._is_ready():
+        if not self._upgrade():
             return []
         with self._database.transaction() as connection:
-            return list(map(lenient, connection.execute(sql.select(studies.c.name).order_by(studies.c.id)).scalars()))
+            names = connection.execute(sql.select(studies.c.name).order_by(studies.c.id)).scalars()
+            return list(map(replace_surrogates, names))
 
-    def create(self, name: str, description: str, entries: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> int:
-        """Create a study with its first events, all or none; return its number.
+    def create(self, name: str, description: str, new_events: Sequence[NewEvent] = ()) -> None:
+        """Create a study with its first events; create nothing if one of them cannot be written.
 
         Raises:
             ArgumentError: if there is a study of this name, or as :meth:`append`.
         """
-        if not self._is_ready():
+        if not self._upgrade():
             self._database.write_ahead()
         row = {"name": name, "description": description, "created": _now()}
         try:
@@ -130,12 +147,11 @@ class Log:
                 schema.create_or_upgrade(connection)
                 inserted = connection.execute(studies.insert().values(**row, digest=digest(*row.values())))
                 number = int(inserted.inserted_primary_key[0])  # type: ignore[index]
-                if entries:
-                    connection.execute(events.insert(), _rows(number, 0, entries)[0])
-                return number
+                if new_events:
+                    connection.execute(events.insert(), _rows(number, 0, new_events)[0])
         except IntegrityError as error:
             raise ArgumentError(
-                f"{self.storage} has a study {name!r} already; load it, or choose another name"
+                f"{self.shown} has a study {name!r} already; load it, or choose another name"
             ) from error
 
     def find(self, name: str | None) -> StudyRow:
@@ -146,16 +162,16 @@ class Log:
             OperationError: if its description is damaged.
         """
         rows: Sequence[Any] = []
-        if self._is_ready():
+        if self._upgrade():
             with self._database.transaction() as connection:
                 rows = connection.execute(sql.select(studies)).all()
-        by_name = {lenient(row.name): row for row in rows}
+        by_name = {replace_surrogates(row.name): row for row in rows}
         if name is None and len(rows) == 1:
             name = next(iter(by_name))
         if name not in by_name:
             names = f"it has {', '.join(map(str, by_name))}" if by_name else "it has none"
             problem = "name the study" if name is None else f"no study is called {name!r}{did_you_mean(name, by_name)}"
-            raise ArgumentError(f"{self.storage}: {problem}; {names}")
+            raise ArgumentError(f"{self.shown}: {problem}; {names}")
         row = by_name[name]
         if row.digest != digest(row.name, row.description, row.created):
             raise self._database.damage_error(f"the description of {name!r} is not as it was written")
@@ -166,15 +182,15 @@ class Log:
 
         Args:
             study: number of the study.
-            known: the last row that the reader knows; later events are read. None for all events.
+            known: position after which events are read; None for all events.
 
         Raises:
             OperationError: if an event is missing, damaged, or of a kind that this version does not know; or if the
-                known row is gone or has changed.
+                event at the known position is gone or has changed.
         """
         with self._database.transaction() as connection:
             rows = self._successors(connection, study, known)
-        read = []
+        checked = []
         for number, row in enumerate(rows, start=1 if known is None else known.number + 1):
             if row.number != number:
                 raise self._database.damage_error(f"event {number} is missing")
@@ -182,43 +198,44 @@ class Log:
                 raise self._database.damage_error(f"event {number} is not as it was written")
             if row.kind not in KINDS:
                 raise OperationError(
-                    f"{self.storage}: event {number} has the kind {row.kind!r}, unknown to this version; upgrade"
+                    f"{self.shown}: event {number} has the kind {row.kind!r}, unknown to this version; upgrade"
                 )
-            read.append(Event(number, row.kind, _loads(row.payload), row.time, lenient(row.who), row.digest))
-        return read
+            payload, who = _loads(row.payload), replace_surrogates(row.who)
+            checked.append(Event(number, row.kind, payload, row.time, who, row.digest))
+        return checked
 
     def _successors(self, connection: sql.Connection, study: int, known: Position | None) -> list[Any]:
-        """Return the rows after the last known row, which must be unchanged."""
-        after = 0 if known is None else known.number
-        chosen = sql.select(events).where(events.c.study == study, events.c.number >= after).order_by(events.c.number)
-        rows = list(connection.execute(chosen).all())
+        """Return the rows of the events after the known position, at which the event must be unchanged."""
+        start = 0 if known is None else known.number
+        query = sql.select(events).where(events.c.study == study, events.c.number >= start).order_by(events.c.number)
+        rows = list(connection.execute(query).all())
         if known is None:
             return rows
-        if after:
-            stored = rows.pop(0).digest if rows and rows[0].number == after else None
-        else:
+        if start == 0:
             stored = connection.execute(sql.select(studies.c.digest).where(studies.c.id == study)).scalar()
+        else:
+            stored = rows.pop(0).digest if rows and rows[0].number == start else None
         if stored != known.digest:
-            raise self.replaced_error(f"its event {after}" if after else "its description")
+            raise self.replaced_error(f"its event {start}" if start else "its description")
         return rows
 
     def replaced_error(self, change: str) -> ReplacedError:
         """Return the error for a database that lacks a row that was read from it before."""
         return ReplacedError(
-            f"{self.storage}: the database was replaced after the study was loaded, {change} is gone or has changed; "
+            f"{self.shown}: the database was replaced after the study was loaded, {change} is gone or has changed; "
             "nothing was changed by this call; load the study again, or put the database back"
         )
 
-    def append(
-        self, study: int, known: Position, entries: Sequence[tuple[str, Mapping[str, Any]]]
-    ) -> list[Event] | None:
-        """Append events after the writer's last known row; write nothing and return None if others were faster.
+    def append(self, study: int, known: Position, new_events: Sequence[NewEvent]) -> list[Event] | None:
+        """Append events after the position that the writer knows, and return them.
+
+        If another process has written events after this position, write nothing and return None.
 
         Raises:
             ArgumentError: if they are too long, or hold a string that cannot be stored.
-            OperationError: if they cannot be written, or the known row is gone or has changed.
+            OperationError: if they cannot be written, or the event at the known position is gone or has changed.
         """
-        rows, written = _rows(study, known.number, entries)
+        rows, written = _rows(study, known.number, new_events)
         try:
             with self._database.transaction(writes=True) as connection:
                 if self._successors(connection, study, known):
@@ -229,17 +246,17 @@ class Log:
             return None
         return written
 
-    def snapshot(self, study: int) -> tuple[int, str, bytes] | None:
-        """Return the event after which an agent was saved, its code's stamp and its state; None without an agent."""
+    def read_snapshot(self, study: int) -> tuple[int, str, bytes] | None:
+        """Return the saved agent: number of the event after which it was saved, stamp of its code, state; or None."""
         with self._database.transaction() as connection:
             row = connection.execute(sql.select(snapshots).where(snapshots.c.study == study)).first()
         return None if row is None else (row.number, row.stamp, bytes(row.state))
 
-    def keep(self, study: int, number: int, stamp: str, state: bytes) -> None:
-        """Save an agent in place of the one that was saved after an earlier event.
+    def write_snapshot(self, study: int, number: int, stamp: str, state: bytes) -> None:
+        """Save an agent after event ``number``, in place of the one that was saved after an earlier event.
 
-        This is a cache: if it cannot be written, or another process is faster, nothing is lost. Its transaction
-        is separate, because a failure must not undo the call before it.
+        Nothing is lost if this fails or another process is faster, because snapshots are a cache. The transaction is
+        separate, because a failure must not undo the event before it.
         """
         with suppress(IntegrityError, OperationError), self._database.transaction(writes=True) as connection:
             connection.execute(snapshots.delete().where(snapshots.c.study == study, snapshots.c.number <= number))
@@ -248,16 +265,14 @@ class Log:
                 connection.execute(snapshots.insert().values(study=study, number=number, stamp=stamp, state=state))
 
 
-def _rows(
-    study: int, last: int, entries: Sequence[tuple[str, Mapping[str, Any]]]
-) -> tuple[list[dict[str, Any]], list[Event]]:
-    """Return the rows of new events after the last one, and the events."""
+def _rows(study: int, last: int, new_events: Sequence[NewEvent]) -> tuple[list[dict[str, Any]], list[Event]]:
+    """Return the rows of new events, which follow event number ``last``, and the events."""
     rows, written = [], []
-    for number, (kind, payload) in enumerate(entries, start=last + 1):
+    for number, (kind, payload) in enumerate(new_events, start=last + 1):
         require_storable(payload)
         content = json.dumps(payload, allow_nan=False)
         if len(content) > MAX_PAYLOAD:
-            raise ArgumentError(f"an entry has {len(content)} characters; at most {MAX_PAYLOAD} can be stored")
+            raise ArgumentError(f"an event has {len(content)} characters; at most {MAX_PAYLOAD} can be stored")
         time, who = _now(), _user_name()
         event = Event(number, kind, json.loads(content), time, who, digest(study, number, kind, content, time, who))
         rows.append({**vars(event), "study": study, "payload": content})
@@ -272,11 +287,13 @@ def _now() -> str:
 def _user_name() -> str:
     # A user may have no name.
     with suppress(OSError, KeyError):
-        return lenient(getpass.getuser())[:200]
+        return replace_surrogates(getpass.getuser())[:200]
     return ""
 
 
 def _loads(string: str) -> Any:
-    """Read a payload. Older versions stored halves of surrogate pairs as escapes, which cannot be shown or written."""
     payload = json.loads(string)
-    return payload if "\\ud" not in string else json.loads(lenient(json.dumps(payload, ensure_ascii=False)))
+    if "\\ud" not in string:
+        return payload
+    # Older versions stored halves of surrogate pairs as escapes, which cannot be shown or written.
+    return json.loads(replace_surrogates(json.dumps(payload, ensure_ascii=False)))

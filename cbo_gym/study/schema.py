@@ -1,4 +1,4 @@
-"""The tables of studies, their version, and the steps from each version to the next.
+"""The tables of the log of studies, their version, and the steps that upgrade each version to the next.
 
 A change of a table is a new version: increase ``SCHEMA`` and add a step to ``STEPS`` that upgrades the tables of the
 version before. A step is written in plain SQL and never edited later, because it changes tables of that version.
@@ -37,7 +37,7 @@ events = sql.Table(
     sql.Column("who", sql.String(200), nullable=False),
     sql.Column("digest", sql.String(32), nullable=False, server_default=""),
 )
-# A cache, which may be lost at any time.
+# States of agents: a cache, which may be lost at any time.
 snapshots = sql.Table(
     "cbo_gym_snapshots",
     _tables,
@@ -49,7 +49,7 @@ snapshots = sql.Table(
 
 
 def digest(*fields: object) -> str:
-    """Return the digest of a row's content, by which damage is noticed."""
+    """Return the digest of a row's content, which shows damage."""
     content = "\0".join(map(str, fields)).encode(errors="backslashreplace")
     return blake2b(content, digest_size=16).hexdigest()
 

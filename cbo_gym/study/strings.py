@@ -8,11 +8,11 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, short_repr
 
-# Python decodes a byte that is not UTF-8 as half of a surrogate pair.
+# Half of a surrogate pair; Python decodes a byte that is not UTF-8 as one.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def lenient(string: str) -> str:
+def replace_surrogates(string: str) -> str:
     """Replace each half of a surrogate pair by U+FFFD, the replacement character."""
     return SURROGATE.sub("\ufffd", string)
 

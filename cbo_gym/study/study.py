@@ -128,7 +128,7 @@ class Study:
 
     def __repr__(self) -> str:
         about = self.description
-        return f"Study({about.name!r}, storage={self._log.storage!r}, mode={about.mode!r}, agent={about.agent!r})"
+        return f"Study({about.name!r}, storage={self._log.shown!r}, mode={about.mode!r}, agent={about.agent!r})"
 
     @property
     def name(self) -> str:
@@ -275,7 +275,7 @@ class Study:
             state = self._append(suggestion)
             event = state.events[-1]
             self._suggester.confirm(event)
-            self._suggester.keep()
+            self._suggester.save_snapshot()
             trials = [self._trial(state.trials, suggested["number"]) for suggested in event.payload["trials"]]
         self._warn_of_diagram(state.trials)
         return trials[0] if count is None else trials
@@ -688,7 +688,7 @@ class Study:
             state = self._history.read()
             if written := self._history.append(state, entries(state)):
                 return written
-        raise OperationError(f"{self._log.storage}: other processes wrote first {TRIES} times; try again")
+        raise OperationError(f"{self._log.shown}: other processes wrote first {TRIES} times; try again")
 
 
 def _read_description(json_string: str, log: Log) -> Description:
@@ -696,7 +696,7 @@ def _read_description(json_string: str, log: Log) -> Description:
         return Description.model_validate_json(json_string)
     except ValidationError as error:
         raise OperationError(
-            f"{log.storage}: the study was created by another version of cbo-gym: {field_errors(error)}; upgrade"
+            f"{log.shown}: the study was created by another version of cbo-gym: {field_errors(error)}; upgrade"
         ) from error
 
 

@@ -1,4 +1,8 @@
-"""The agent of a study, which is rebuilt from the log, so that a restart changes no suggestion."""
+"""The agent of a study, which learns the events of the log and suggests trials.
+
+It can be rebuilt from the log at any time: it learns the same rounds and makes the same suggestions again, so that a
+restart changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +63,10 @@ SEVERAL_LEARN_PARTS = "qNEHVI-Network"
 
 
 def agents_for_mode(agents: str, units: Units) -> str:
-    """Return the agents among the given names that play the mode of a study, in words for errors."""
+    """Return those of the agents, names separated by commas, that play the mode of a study; in words for errors."""
     mode = units.description.mode
-    return (
-        ", ".join(name for name in agents.split(", ") if mode in modes_of(find_agent(name))) or f"none in {mode} mode"
-    )
+    playing = [name for name in agents.split(", ") if mode in modes_of(find_agent(name))]
+    return ", ".join(playing) or f"none in {mode} mode"
 
 
 _lock = RLock()
@@ -73,22 +76,23 @@ _is_fork = False
 def agents_lock() -> AbstractContextManager[bool]:
     """Return the lock of all agents of the process.
 
-    The libraries of agents keep settings for the whole process, and a suggestion must not depend on other agents.
+    Only one agent computes at a time, because the libraries of agents keep settings for the whole process, which would
+    make a suggestion depend on other agents.
     """
     if _is_fork and (torch := sys.modules.get("torch")):
-        # The other threads of torch exist in the parent only, and a computation would wait for them forever.
+        # The threads of torch exist in the parent process only, and a computation would wait for them forever.
         torch.set_num_threads(1)
     return _lock
 
 
-def _renew() -> None:
+def _renew_lock() -> None:
     global _lock, _is_fork
     _lock, _is_fork = RLock(), True
 
 
 if hasattr(os, "register_at_fork"):
     # A thread of the parent may hold the lock, and does not exist in the child.
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class AgentError(OperationError):
@@ -97,7 +101,7 @@ class AgentError(OperationError):
 
 @contextmanager
 def name_agent_in_errors(agent: str) -> Iterator[None]:
-    """Name the agent in errors that its code raises; a third-party agent may raise anything."""
+    """Convert errors of an agent's code to :class:`AgentError`, which names the agent; it may raise anything."""
     try:
         yield
     except CBOGymError:
@@ -115,33 +119,36 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     Args:
         agent: the agent, or its label; None for the one that the description names.
         units: the units of the study.
-        initial: rounds of data that were added before the first suggestion.
+        initial: records of the data that were added before the first suggestion.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot play the study.
     """
-    begun, description = _create_agent(agent, units), units.description
-    if (own := modes_of(begun)) and description.mode not in own:
-        label = agent if isinstance(agent, str) else description.agent if agent is None else type(begun).__name__
+    created, description = _create_agent(agent, units), units.description
+    if (modes := modes_of(created)) and description.mode not in modes:
+        label = description.agent if agent is None else agent
+        if not isinstance(label, str):
+            label = type(created).__name__
         raise UnsupportedModeError(
-            f"{label} plays {', '.join(own)}; {description.name} is {description.mode}; choose an agent of this mode: "
-            f"{agents_for_mode(', '.join(known_agents()), units)}"
+            f"{label} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent of this "
+            f"mode: {agents_for_mode(', '.join(known_agents()), units)}"
         )
-    begun.reset(_task(units, initial), seed=units.description.seed)
+    created.reset(_task(units, initial), seed=units.description.seed)
     for record in initial:
         if not _is_initial(units, record):
-            _teach(begun, units, record)
-    return begun
+            _teach(created, units, record)
+    return created
 
 
-def _create_agent(original: Any, units: Units) -> Any:
-    if original is None:
-        original = units.description.agent
-        if (name := Spec.from_label(original).name) in known_agents() or is_import_path(name):
+def _create_agent(source: Any, units: Units) -> Any:
+    """Return a new agent from an agent, a class or a label; None for the label that the description names."""
+    if source is None:
+        source = units.description.agent
+        if (name := Spec.from_label(source).name) in known_agents() or is_import_path(name):
             # agent_of refuses any other name.
-            original = admit_agent(original)
-    agent = agent_of(original)
-    if agent is not original:
+            source = admit_agent(source)
+    agent = agent_of(source)
+    if agent is not source:
         return agent
     try:
         return deepcopy(agent)
@@ -163,12 +170,12 @@ def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
 
 
 def _is_initial(units: Units, record: Mapping[str, Any]) -> bool:
-    """Return whether a round is complete, so that it can be part of a task's initial data."""
+    """Return whether a round of data is complete, so that it can be part of the task's initial data."""
     return not record.get("differs") and is_complete(units, record)
 
 
 def _teach(agent: Any, units: Units, record: Mapping[str, Any], next_context: Any = None) -> Observation | None:
-    """Let an agent learn a round; return its observation, or None without a reward or from another system.
+    """Let an agent learn a round; return its observation, or None if it lacks the reward or is of another system.
 
     Args:
         agent: the agent.
@@ -181,11 +188,11 @@ def _teach(agent: Any, units: Units, record: Mapping[str, Any], next_context: An
     if learned is None:
         return None
     observation = learned.observation
-    # Trials cannot use the products of past rounds.
+    # In partial mode trials cannot use the products of past rounds.
     info = {"intervention": units.native_values(action), "is_past": "number" not in record}
     if context is not None and hasattr(agent, "set_context"):
         agent.set_context(units.context(context)["context"])
-    if learned.partial:
+    if learned.is_partial:
         agent.update_partial(deepcopy(action), observation, info)
         return None
     agent.update(deepcopy(action), deepcopy(observation), units.reward_of(action, observation), info)
@@ -193,7 +200,7 @@ def _teach(agent: Any, units: Units, record: Mapping[str, Any], next_context: An
 
 
 def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
-    """Return trial -> last correction of an outcome that agents had learned before."""
+    """Return number of a trial -> last correction of its outcome, if agents had learned the outcome before."""
     ended, last = set(), {}
     for event in events:
         if event.kind in ("told", "closed"):
@@ -204,7 +211,7 @@ def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
 
 
 class Suggester:
-    """The agent of a study, rebuilt from events, which makes suggestions; for one thread at a time.
+    """The agent of a study, rebuilt from events, which makes suggestions. Only one thread at a time may use it.
 
     Args:
         history: the events of the study.
@@ -213,49 +220,51 @@ class Suggester:
     """
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
-        self._history, self._units, self._original = history, units, agent
-        # Whether the agent's state is ahead of the log, as it is during a suggestion, and after one that failed.
-        self._ahead = False
-        self.forget()
+        self._history, self._units, self._source = history, units, agent
+        # Whether the agent has done something that the log lacks, as during a suggestion, and after one that failed.
+        self._is_ahead = False
+        self._forget()
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Return to the state before the first event."""
         # The trials after the events that the agent has learned.
         self._trials = Trials()
         self._agent: Any = None
         # The observation of the last round that the agent has learned.
         self._last_observation: Observation | None = None
+        # The record of the last round, until the agent learns it: its observation may need the next round's context.
         self._unlearned: Mapping[str, Any] | None = None
 
     # Learning -------------------------------------------------------------------------------------------
 
     def catch_up(self, events: Sequence[Event]) -> None:
         """Learn from all new events; from the first event, if the agent is ahead of the log."""
-        if self._ahead:
-            self.forget()
+        if self._is_ahead:
+            self._forget()
         elif len(events) == self._trials.number > 0:
             return
-        self._ahead = True
-        last = _last_corrections(events)
-        if any(correction.number > self._trials.number for correction in last.values()):
+        self._is_ahead = True
+        corrections = _last_corrections(events)
+        last_correction = max((correction.number for correction in corrections.values()), default=0)
+        if last_correction > self._trials.number:
             # An agent cannot forget a single outcome.
-            self.forget()
+            self._forget()
         if self._trials.number == 0:
-            self._restore(events, max((correction.number for correction in last.values()), default=0))
+            self._restore(events, last_correction)
         for event in events[self._trials.number :]:
-            # Only the last correction of an outcome is used.
-            is_corrected = event.kind in ("told", "closed") and event.payload["trial"] in last
-            payload = last[event.payload["trial"]].payload if is_corrected else event.payload
-            self._apply(replace(event, kind="told", payload=payload) if is_corrected else event)
-        self._ahead = False
+            if event.kind in ("told", "closed") and event.payload["trial"] in corrections:
+                # The last correction of an outcome stands in its place.
+                event = replace(event, kind="told", payload=corrections[event.payload["trial"]].payload)
+            self._apply(event)
+        self._is_ahead = False
 
     def _apply(self, event: Event) -> None:
         if event.kind == "asked":
-            # The actions are in the log; suggesting them again changes the state of the agent as before.
+            # The actions are in the log, but the agent must suggest them again, because this changes its state.
             payload = event.payload
             self.suggest(len(payload["trials"]), payload["context"], payload.get("fixed"), payload.get("shared", ()))
         self._trials.apply([event])
-        # The agent gets data that were added before the first trial when it is reset.
+        # Data that were added before the first trial are part of the task with which the agent is reset.
         if event.kind in DATA_KINDS and self._trials.entries:
             for record in event.payload["rounds"]:
                 self._learn(record)
@@ -279,16 +288,16 @@ class Suggester:
 
     @property
     def agent(self) -> Any:
-        """The agent, which begins with the data that were added before the first suggestion."""
+        """The agent; it is created when it is first needed, with the data that were added before the first trial."""
         if self._agent is None:
             self._agent = self._begin()
         return self._agent
 
     def _begin(self) -> Any:
-        return begin_agent(self._original, self._units, self._trials.initial)
+        return begin_agent(self._source, self._units, self._trials.initial)
 
     def peek(self) -> Any:
-        """Return the agent, or before the first event a temporary one, to read which rounds it takes."""
+        """Return the agent, or a temporary one if it was not created yet, to read which rounds it takes."""
         return self._begin() if self._agent is None else self._agent
 
     @property
@@ -306,43 +315,43 @@ class Suggester:
         missing = self._trials.missing
         if not missing or self.takes_missing:
             return ""
-        trials, names = ", ".join(map(str, missing)), list(dict.fromkeys(chain(*missing.values())))
+        noun, numbers = "trial" if len(missing) == 1 else "trials", ", ".join(map(str, missing))
+        names = ", ".join(dict.fromkeys(chain(*missing.values())))
         return (
-            f"{self._units.description.agent} learns nothing from trial{'s' * (len(missing) > 1)} {trials} without "
-            f"{', '.join(names)}; correct() adds what was measured"
+            f"{self._units.description.agent} learns nothing from {noun} {numbers} without {names}; correct() adds "
+            "what was measured"
         )
 
-    def campaigns(self, rounds: Sequence[Mapping[str, Any]]) -> list[Campaign]:
+    def campaigns(self, records: Sequence[Mapping[str, Any]]) -> list[Campaign]:
         """Group rounds of earlier campaigns, and count how many of each the agent learns."""
         agent = self.peek()
-        return campaigns_of(rounds, [round_for_agent(agent, self._units, record) for record in rounds])
+        return campaigns_of(records, [round_for_agent(agent, self._units, record) for record in records])
 
-    def _restore(self, events: Sequence[Event], corrected: int) -> None:
+    def _restore(self, events: Sequence[Event], last_correction: int) -> None:
         """Restore the agent from the cache, if the same code saved it after the last correction of an outcome."""
-        number, stamp, content = self._history.log.snapshot(self._history.study) or (0, "", b"")
+        number, stamp, content = self._history.log.read_snapshot(self._history.study) or (0, "", b"")
         # Other processes may have been faster since the events were read.
-        if not max(1, corrected) <= number <= len(events):
+        if not max(1, last_correction) <= number <= len(events):
             return
-        agent = _create_agent(self._original, self._units)
+        agent = _create_agent(self._source, self._units)
         code_stamp, _, sealed = stamp.partition("\n")
         # The database of another user may contain anything.
-        if not is_ours(_signed_content(number, code_stamp, content), sealed) or not hasattr(agent, "restore"):
-            return
-        if code_stamp != self._stamp(agent):
+        is_sealed = is_ours(_signed_content(number, code_stamp, content), sealed)
+        if not is_sealed or not hasattr(agent, "restore") or code_stamp != self._stamp(agent):
             return
         self._trials.apply(events[:number])
         try:
             agent.restore(content, _task(self._units, self._trials.initial))
         # The agent refuses the saved state.
         except ArgumentError:
-            self.forget()
+            self._forget()
         else:
             self._last_observation, self._agent = self._find_last_observation(events[:number]), agent
 
     def _find_last_observation(self, events: Sequence[Event]) -> Observation | None:
         """Return the observation of the last round that the agent learned from these events, if there is one."""
-        first = next((event.number for event in events if event.kind in ("asked", "registered")), len(events))
-        for event in reversed(events[first:]):
+        first_trial = next((event.number for event in events if event.kind in ("asked", "registered")), len(events))
+        for event in reversed(events[first_trial:]):
             if event.kind == "told" and self._learns(entry := self._trials.entries[event.payload["trial"]]):
                 return self._units.observation(entry.record)
             for record in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
@@ -350,7 +359,7 @@ class Suggester:
                     return self._units.observation(record)
         return None
 
-    def keep(self) -> None:
+    def save_snapshot(self) -> None:
         """Save the agent's state after the last event in the cache; do nothing if it cannot be saved."""
         if not hasattr(self.agent, "state"):
             return
@@ -361,10 +370,10 @@ class Suggester:
         stamp, number = self._stamp(self.agent), self._trials.number
         sealed = seal(_signed_content(number, stamp, content))
         if sealed is not None:
-            self._history.log.keep(self._history.study, number, f"{stamp}\n{sealed}", content)
+            self._history.log.write_snapshot(self._history.study, number, f"{stamp}\n{sealed}", content)
 
     def _stamp(self, agent: Any) -> str:
-        """Return the versions of the code that produced the state of an agent."""
+        """Return a string that changes with the description, and with the code that produces the agent's state."""
         code = stamps_of(modules_of(agent, None)) | package_stamp()
         return json.dumps([self._units.description.model_dump_json(), code, library_versions()], sort_keys=True)
 
@@ -378,13 +387,13 @@ class Suggester:
         A rejected trial counts as pending until the next outcome, so that it is not suggested again at once.
 
         Raises:
-            ArgumentError: if the agent does not support pending trials, or values to keep.
+            ArgumentError: if the agent does not support pending trials, or fixed or shared values.
         """
-        self._ahead = True
+        self._is_ahead = True
         self._learn_last(context)
         last, fixed = self._last_observation, fixed or {}
-        past = dict(last) if last is not None else self._units.interface.empty_observation()
-        observation = {**deepcopy(past), **self._units.context(context)}
+        last = self._units.interface.empty_observation() if last is None else last
+        observation = {**deepcopy(last), **self._units.context(context)}
         agent, pending = self.agent, self._trials.pending
         takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
         if takes_pending:
@@ -394,27 +403,31 @@ class Suggester:
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "
                 "one first"
             )
-        played = [self._units.from_flat(entry.action) for entry in pending]
+        running = [self._units.from_flat(entry.action) for entry in pending]
         # A registered trial may be outside the bounds.
-        played = [self._units.nearest(done) if self._units.distance(done) > ROUNDING else done for done in played]
+        running = [
+            self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in running
+        ]
         contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else []
         measured = [self._measured(entry) for entry in pending]
         chosen: list[Action] = []
 
-        def choose(size: int, kept: Mapping[str, Any], required: Sequence[str] = ()) -> list[Action]:
-            """Choose actions, given the pending ones and those chosen before."""
-            before, arguments = [*played, *chosen], dict[str, Any]()
+        def choose(size: int, fixed: Mapping[str, Any], required: Sequence[str] = ()) -> list[Action]:
+            """Choose actions that set the fixed and the required names, given the pending and the chosen actions."""
+            given, arguments = [*running, *chosen], dict[str, Any]()
             if context:
                 arguments["contexts"] = [*contexts, *[observation["context"]] * len(chosen)]
             # An agent of a third party may not take known values.
             if any(measured) and "measured" in signature(agent.act_given_pending).parameters:
                 arguments["measured"] = [*measured, *[{}] * len(chosen)]
-            with self._steer(agent, kept, required):
-                if before:
-                    actions = agent.act_given_pending(observation, before, size, **arguments)
+            with self._steer(agent, fixed, required):
+                if given:
+                    actions = agent.act_given_pending(observation, given, size, **arguments)
+                elif size == 1:
+                    actions = [agent.act(observation)]
                 else:
-                    actions = [agent.act(observation)] if size == 1 else agent.act_batch(observation, size)
-            return [round_digits(self._units.codec, self._units.require_valid(action), kept) for action in actions]
+                    actions = agent.act_batch(observation, size)
+            return [round_digits(self._units.codec, self._units.require_valid(action), fixed) for action in actions]
 
         # The first trial chooses the values that the others share.
         chosen += choose(1 if shared else count, fixed, shared)
@@ -444,14 +457,14 @@ class Suggester:
             codec.limits = limits
 
     def _measured(self, entry: Entry) -> dict[str, float]:
-        """Return the known values of a partial trial, as the agent has them; none for other trials."""
+        """Return the known values of a partial trial, as the agent observes them; an empty mapping for other trials."""
         if entry.status != "partial":
             return {}
-        nodes = self._units.observation(self._partial_round(entry))["nodes"]
-        known = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
-        return {name: value for name, value in known if value == value}
+        nodes = self._units.observation(self._partial_record(entry))["nodes"]
+        values = zip(self._units.interface.nodes, nodes.tolist(), strict=True)
+        return {name: value for name, value in values if not np.isnan(value)}
 
-    def _partial_round(self, entry: Entry) -> dict[str, Any]:
+    def _partial_record(self, entry: Entry) -> dict[str, Any]:
         values = self._units.fill_in(entry.values, self._units.from_flat(entry.action), entry.context)
         return entry.record | {"values": values}
 
@@ -459,18 +472,18 @@ class Suggester:
         """Let a copy of the agent learn from partial trials; the agent itself learns when a trial ends."""
         for entry in self._trials.pending:
             if entry.status == "partial":
-                record, action = self._partial_round(entry), self._units.from_flat(entry.action)
-                missing = missing_variables(record["values"])
-                if self._units.missing_outcome(action, record["values"]) or self.takes_missing or not missing:
+                record, action = self._partial_record(entry), self._units.from_flat(entry.action)
+                is_full = not missing_variables(record["values"])
+                if is_full or self._units.missing_outcome(action, record["values"]) or self.takes_missing:
                     _teach(agent, self._units, record)
 
     def confirm(self, event: Event) -> None:
         """Note that the last suggestions were written as this event."""
         self._trials.apply([event])
-        self._ahead = False
+        self._is_ahead = False
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:
-        """Return for each action its expected reward, the best reward so far, and the number of sets to choose from."""
+        """Return for each action the reason for it: its expected reward, the best one so far, and remarks; in words."""
         history = getattr(self.agent, "history", [])
         entries = self._trials.entries.values()
         remarks = budget_remarks(self._units, entries, actions)
@@ -494,7 +507,7 @@ class Suggester:
 
     @property
     def _nothing_known(self) -> str:
-        """Message that no reward is known, although data may have other variables or be of another campaign."""
+        """Message that no reward is known; data may have other variables, or be of another campaign."""
         return "no reward of this campaign is known yet" if self._trials.initial else "nothing is known yet"
 
     def _require_reward(self, agent: Any) -> None:
@@ -522,7 +535,10 @@ class Suggester:
         return bool(self._units.description.constraints) and not overrides(self.agent, "estimated_violations")
 
     def _expectations(self, actions: Sequence[Action]) -> list[tuple[str, str]]:
-        """Return ``"expected titre 0.81 +- 0.1, "`` and the forecast of each action; intervals need a model."""
+        """Return for each action its expected objectives, ``"expected titre 0.81 +- 0.1, "``, and its forecast.
+
+        Both are empty strings if the agent has no model.
+        """
         try:
             copy = deepcopy(self.agent)
             self._teach_partial_trials(copy)
@@ -533,12 +549,12 @@ class Suggester:
             return [("", "")] * len(actions)
         predictions = []
         for rows in expected:
-            parts = [
+            values = [
                 f"{name} {value:.4g}" + ("" if ends is None else f" +- {(ends[1] - ends[0]) / 2:.2g}")
                 for name, value, ends, _ in rows
             ]
             # A trial that measures an intermediate product has no reward.
-            predictions.append(f"expected {', '.join(parts)}, " if parts else "")
+            predictions.append(f"expected {', '.join(values)}, " if values else "")
         return list(zip(predictions, outcomes, strict=True))
 
     def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
@@ -567,14 +583,10 @@ class Suggester:
         if (count := len(codec.choices)) < 2 or codec.choice_name:
             return ""
         total = 2 ** len(description.settable)
-        if (
-            codec.options[0] != "targets"
-            or description.targets is not None
-            or description.diagram is None
-            or count == total
-        ):
-            return f"; one of {count} sets"
-        return f"; one of {count} target sets, because the others of {total} are no better, whatever the mechanisms"
+        are_of_diagram = description.diagram is not None and description.targets is None
+        if codec.options[0] == "targets" and are_of_diagram and count < total:
+            return f"; one of {count} target sets, because the others of {total} are no better, whatever the mechanisms"
+        return f"; one of {count} sets"
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """Return the action inside the bounds that the agent would deploy; the agent does not change.
@@ -602,7 +614,7 @@ class Suggester:
         return RecommendedSet(sorted(chosen, key=lambda action: -goal.sign * action.expected[goal.name]))
 
     def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
-        """Return settings -> a non-dominated estimate among the played actions with these settings."""
+        """Return settings of the played actions -> expected objectives; of equal settings, not dominated ones."""
         units, estimates, best_played = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
         for index in np.argsort(~non_dominated(estimates), kind="stable"):
             values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
@@ -611,7 +623,7 @@ class Suggester:
         return best_played
 
     def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
-        """Return recommended actions inside the bounds; replace those that were played outside."""
+        """Return recommended actions inside the bounds; replace actions outside them, which were registered or done."""
         units = self._units
         try:
             return [units.require_valid(action) for action in recommended]
@@ -658,7 +670,7 @@ class Suggester:
         )
 
     def stopping(self, delta: float | None, context: Mapping[str, float] | None) -> Stopping:
-        """Return what speaks for and against another trial; the agent does not change."""
+        """Return what speaks for and against another trial, see :meth:`Study.stopping`; the agent does not change."""
         costs = spending(self._units, self._trials.entries.values())
         agent, reason = self.snapshot(context)
         if agent is None:
@@ -672,17 +684,15 @@ class Suggester:
         return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta, no_posterior)
 
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
-        """Return a copy of the agent that has learned every round; None and the reason if it cannot be asked."""
+        """Return a copy of the agent that has learned every round, and an empty string; or None and the reason."""
         try:
             agent = self.copy_agent(context)
         # The agent cannot play the study.
         except ArgumentError as error:
             return None, str(error)
         if agent is self._agent:
-            return (
-                None,
-                f"{self._units.description.agent} cannot be asked: its state is in another library, or in a thread.",
-            )
+            label = self._units.description.agent
+            return None, f"{label} cannot be asked: its state is in another library, or in a thread."
         return (agent, "") if agent.history else (None, "Nothing is known yet.")
 
     def copy_agent(self, context: Mapping[str, float] | None = None) -> Any:
@@ -706,5 +716,4 @@ class Suggester:
 
 
 def _signed_content(number: int, stamp: str, content: bytes) -> bytes:
-    """Return the content that the signature covers: the agent, its stamp and the event after which it was saved."""
     return f"{number}\n{stamp}\n".encode() + content

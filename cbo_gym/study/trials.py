@@ -1,4 +1,4 @@
-"""The state of a study according to its log: its trials, and the data that were added before them."""
+"""The state of a study, which follows from the events of its log: the trials and the data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cbo_gym.study.log import DATA_KINDS, Event, Log, Position
+from cbo_gym.study.log import DATA_KINDS, Event, Log, NewEvent, Position
 
 Status = Literal["measured", "pending", "partial", "closed", "failed", "rejected"]
 
@@ -29,7 +29,7 @@ class Entry:
         counts: variable -> number of zeros and ones whose mean is its value, where they were counted.
         done: the action that was really done, encoded as ``flat``; None if it is the suggested one.
         reason: the reason of a failure or a rejection.
-        asked, ended: times of the suggestion and of the end; the latter is empty for a trial that goes on.
+        asked, ended: times of the suggestion and of the end, in UTC; ``ended`` is empty for a trial that is not over.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The trial in the form in which the log stores a past round, with its ``number``."""
+        """The trial as a record, in the form in which the log stores a past round, and with its ``number``."""
         return {**vars(self), "action": self.action}
 
 
@@ -76,13 +76,13 @@ def any_measured(values: Mapping[str, float | None]) -> bool:
 
 
 class Trials:
-    """All trials and data of a study, event by event.
+    """All trials of a study, and the data that were added before them. It changes as events are applied.
 
     Attributes:
         entries: the trials by their numbers.
-        initial: rounds of data that were added before the first trial, with ``action``, ``values`` and ``context``.
+        initial: records of the data that were added before the first trial.
         rejected: the trials that were rejected since the last outcome.
-        number: number of the last event.
+        number: number of the last event that was applied.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Trials:
 
     @property
     def missing(self) -> dict[int, list[str]]:
-        """Trial -> the variables that were not measured in it, for trials with a reward that lack others."""
+        """Number of a trial -> the variables that it did not measure, for measured trials without some variable."""
         measured = (entry for entry in self.entries.values() if entry.status == "measured")
         return {entry.number: names for entry in measured if (names := missing_variables(entry.values))}
 
@@ -143,8 +143,8 @@ class Trials:
         """Record an outcome, a part of it, or an end without one; a correction states the new status of the trial."""
         payload = event.payload
         status = payload.get("status", "measured" if event.kind in ("told", "corrected") else event.kind)
-        changes = {"status": status, "reason": payload.get("reason", "")}
-        changes["ended"] = "" if status == "partial" else event.time
+        ended = "" if status == "partial" else event.time
+        changes = {"status": status, "reason": payload.get("reason", ""), "ended": ended}
         # A failed or rejected trial keeps the values that were recorded before.
         if "values" in payload:
             changes |= {name: payload.get(name, {}) for name in ("values", "std", "counts")} | {"done": payload["done"]}
@@ -158,7 +158,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class State:
-    """Immutable state of a study after an event of its log, which threads can share.
+    """State of a study after an event of its log. It is immutable, so threads can share it.
 
     Attributes:
         events: all events; event number ``n`` is at index ``n - 1``.
@@ -177,7 +177,9 @@ class State:
 
 
 class History:
-    """Reader and writer of a study's events. It needs no lock, because threads replace the state as a whole.
+    """Reader and writer of a study's events, which keeps the last state.
+
+    Threads may share it without a lock, because each replaces the state as a whole.
 
     Args:
         log: the log of the database.
@@ -196,24 +198,26 @@ class History:
             OperationError: if the log cannot be read, or was replaced.
         """
         state = self._state
-        return self._after(state, self.log.events(self.study, state.position))
+        return self._apply(state, self.log.events(self.study, state.position))
 
-    def append(self, state: State, entries: Sequence[tuple[str, Mapping[str, Any]]]) -> State | None:
-        """Write events that follow from a state; write nothing and return None if other events came first.
+    def append(self, state: State, new_events: Sequence[NewEvent]) -> State | None:
+        """Write events that were derived from a state, and return the new state.
+
+        If other events have been written since, write nothing and return None.
 
         Raises:
             ArgumentError: if they are too long, or hold a string that cannot be stored.
             OperationError: if they cannot be written, or the log was replaced.
         """
-        written = self.log.append(self.study, state.position, entries)
-        return None if written is None else self._after(state, written)
+        written = self.log.append(self.study, state.position, new_events)
+        return None if written is None else self._apply(state, written)
 
-    def _after(self, state: State, new: Sequence[Event]) -> State:
-        if not new:
+    def _apply(self, state: State, events: Sequence[Event]) -> State:
+        if not events:
             return state
         trials = state.trials.copy()
-        trials.apply(new)
-        state = State([*state.events, *new], trials, new[-1].position)
+        trials.apply(events)
+        state = State([*state.events, *events], trials, events[-1].position)
         # Another thread may have read more events meanwhile.
         if state.position.number > self._state.position.number:
             self._state = state

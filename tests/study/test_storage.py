@@ -225,15 +225,15 @@ def test_an_agent_that_was_kept_after_another_event_or_in_another_study_is_not_u
     path = tmp_path / "f.db"
     play(fermenter(path, agent="GP-UCB"), 4)
     log = Log(path)
-    number, stamp, content = log.snapshot(1)
+    number, stamp, content = log.read_snapshot(1)
     lose_caches(path)
     wanted = load_study(storage=path).recommendation()
-    log.keep(1, number - 3, stamp, content)  # it would learn a round twice
+    log.write_snapshot(1, number - 3, stamp, content)  # it would learn a round twice
     assert load_study(storage=path).recommendation() == wanted
     other = create_study("other", storage=path, agent="GP-UCB", **{**FERMENTER, "direction": "minimize"})
     other.add_data([simulate({"ph": 5.6}), simulate({"ph": 7.0})], do=[{"ph": 5.6}, {"ph": 7.0}])
     other.ask()
     wanted = other.recommendation()
     lose_caches(path)
-    log.keep(2, 1, stamp, content)
+    log.write_snapshot(2, 1, stamp, content)
     assert load_study("other", storage=path).recommendation() == wanted

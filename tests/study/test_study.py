@@ -333,15 +333,15 @@ def test_a_forged_cache_is_not_used(tmp_path, monkeypatch):
             trial = study.ask()
             study.tell(trial, simulate(trial.do) | {"titre": index + trial.number})
     honest, other = (tmp_path / f"{index}.db" for index in range(2))
-    number, stamp, content = Log(other).snapshot(1)  # it has learned something else
+    number, stamp, content = Log(other).read_snapshot(1)  # it has learned something else
     wanted = load_study(storage=honest).recommendation()
 
-    Log(honest).keep(1, number, stamp.partition("\n")[0] + "\nforged", content)
+    Log(honest).write_snapshot(1, number, stamp.partition("\n")[0] + "\nforged", content)
     found = load_study(storage=honest)
     assert found.recommendation() == wanted
     assert found.ask().number == 4
     monkeypatch.setenv("CBO_GYM_KEY", str(tmp_path / "another key"))
-    Log(honest).keep(1, number, stamp, content)
+    Log(honest).write_snapshot(1, number, stamp, content)
     assert load_study(storage=honest).recommendation() == wanted
 
 

@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse
 
 from cbo_gym.study.precision import format_precision
 from cbo_gym.study.report.page import templates
-from cbo_gym.study.strings import lenient
+from cbo_gym.study.strings import replace_surrogates
 from cbo_gym.study.units import format_value
 
 _environment = templates("cbo_gym.study.page")
@@ -18,7 +18,7 @@ _environment.globals["format_precision"] = format_precision
 
 def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
     """Render a template as a page. Characters of the input that cannot be encoded are replaced."""
-    return HTMLResponse(lenient(_environment.get_template(f"{template}.html").render(context)), status)
+    return HTMLResponse(replace_surrogates(_environment.get_template(f"{template}.html").render(context)), status)
 
 
 def plain_page(status: int, title: str, message: str) -> HTMLResponse:
