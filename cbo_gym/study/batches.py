@@ -1,4 +1,8 @@
-"""Batches: intermediate products of earlier trials, which a trial uses with their measured values."""
+"""Batches of partial mode, in which a trial can use what an earlier trial has made instead of making it again.
+
+A product is an intermediate variable that an action makes and measures, such as biomass. A batch is the product of one
+trial; a later trial with the same inputs can use it, and has its measured value.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,10 @@ def batches(units: Units, action: Action, entries: Iterable[Entry], before: floa
     inputs, used = np.array(units.codec.to_numbers(action)), dict[str, int]()
     for entry in entries:
         if entry.number < before:
-            same = np.abs(units.codec.to_numbers(units.from_flat(entry.action)) - inputs) <= SAME_INPUT
-            made = [name for name, columns in products if entry.values.get(name) is not None and same[columns].all()]
-            used |= dict.fromkeys(made, entry.number)
+            is_same = np.abs(units.codec.to_numbers(units.from_flat(entry.action)) - inputs) <= SAME_INPUT
+            for product, columns in products:
+                if entry.values.get(product) is not None and is_same[columns].all():
+                    used[product] = entry.number
     return used
 
 
@@ -38,6 +43,6 @@ def instructions(units: Units, action: Action, entries: Iterable[Entry]) -> str:
     used, products = batches(units, action, entries), units.interface.products(action)
     if not products:
         return ""
-    measured = [name for name in products if name not in used]
+    measure = f"measure {', then '.join(name for name in products if name not in used)}"
     notes = [f"{name} of trial {number}" for name, number in used.items()]
-    return f"measure {', then '.join(measured)}" + (f", with the {' and the '.join(notes)}" if notes else "") + "; "
+    return f"{measure}, with the {' and the '.join(notes)}; " if notes else f"{measure}; "

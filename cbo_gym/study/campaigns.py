@@ -1,8 +1,8 @@
 """Rounds of earlier campaigns: which of their values hold for this system too, although some mechanisms differ.
 
 The differing mechanisms form a selection diagram (Bareinboim & Pearl 2016): a selection node points at each node whose
-mechanism differs. Variables that were set are cut from their causes. If no selection node has a path to a node then, the
-node has the same distribution in both systems.
+mechanism differs. Variables that were set are cut from their causes. A node has the same distribution in both systems
+if no selection node then has a directed path to it.
 """
 
 from __future__ import annotations

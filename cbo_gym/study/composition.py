@@ -16,7 +16,7 @@ class KnownReward:
     """A reward that follows from other variables, for methods that model these instead of the reward.
 
     Args:
-        equation: the function, arithmetic alone, because its arguments may be numbers, arrays or tensors.
+        equation: the function; it has only arithmetic, because its arguments may be numbers, arrays or tensors.
         names: names of the variables, in the order of the equation's arguments.
         sign: -1 if the reward is minimised, because agents maximise; else 1.
     """
@@ -35,7 +35,7 @@ class KnownReward:
 
 
 def known_reward(expression: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
-    """Read the right-hand side of a reward's equation.
+    """Read the expression that the reward equals.
 
     Raises:
         ArgumentError: unless it is arithmetic of numbers and other observed variables.
@@ -46,8 +46,9 @@ def known_reward(expression: str, reward: str, variables: Sequence[str], sign: f
             f"the composition {expression!r} calls a function; write it with + - * / ** alone: e ** x for exp(x), "
             "x ** 0.5 for sqrt(x)"
         )
-    spelled = spelling(variables)
-    names = tuple(spelled.get(name, name) for name in equation.__signature__.parameters)
+    # Identifier in the equation -> name of the variable.
+    names_by_identifier = spelling(variables)
+    names = tuple(names_by_identifier.get(name, name) for name in equation.__signature__.parameters)
     others = [name for name in variables if name != reward]
     if unknown := sorted(set(names) - set(others)):
         raise ArgumentError(f"the composition of {reward} names {unknown}; it can name {others}")

@@ -1,4 +1,4 @@
-"""Expected values under an action, in the units of a study."""
+"""What an agent expects of actions, in the units of a study: means and 95 % intervals."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from cbo_gym.study.forecast import NOTHING, Forecast
+from cbo_gym.study.forecast import NO_FORECAST, Forecast
 from cbo_gym.study.units import Units, format_value
 from cbo_gym.task import Action
 
-# Standard deviations on either side of a 95 % interval.
+# Half the width of a 95 % interval, in standard deviations.
 WIDTH = 1.96
+# Low and high end of an interval.
 Ends = tuple[float, float]
 
 
 class Band(NamedTuple):
-    """Means and the ends of 95 % intervals, in the study's units; ``low <= high`` even for a minimised reward."""
+    """Means and ends of 95 % intervals of one objective for several actions, in the study's units; ``low <= high``."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -41,7 +42,7 @@ class Expectation(dict[str, float]):
         values: Mapping[str, float],
         intervals: Mapping[str, Ends],
         assumed: Mapping[str, float] = MappingProxyType({}),
-        forecast: Forecast = NOTHING,
+        forecast: Forecast = NO_FORECAST,
     ) -> None:
         super().__init__(values)
         self.intervals, self.assumed = dict(intervals), dict(assumed)
@@ -49,7 +50,7 @@ class Expectation(dict[str, float]):
 
     @property
     def interval(self) -> Ends | None:
-        """The interval of the reward; None without one, and with several objectives."""
+        """The interval of the reward; None without one, or with several objectives."""
         return next(iter(self.intervals.values())) if len(self.intervals) == 1 else None
 
     @property
@@ -89,9 +90,9 @@ class RecommendedAction(NamedTuple):
 
 
 class RecommendedSet(tuple[RecommendedAction, ...]):
-    """The recommendation of a study with several objectives: actions of which none is expected to dominate another.
+    """The recommendation of a study with several objectives: a tuple of actions, none expected to dominate another.
 
-    It is a tuple, which prints as a line for each action, with 95 % intervals.
+    It prints a line for each action, with 95 % intervals.
     """
 
     def to_frame(self) -> pl.DataFrame:
@@ -118,8 +119,8 @@ def forecasts(units: Units, agent: Any, actions: Sequence[Action]) -> dict[str, 
         return {}
     # Columns are objectives.
     mean, std = (np.reshape(values, (len(actions), -1)) for values in posterior)
-    ends = units.to_ends(mean - WIDTH * std, mean + WIDTH * std)
+    low, high = units.to_ends(mean - WIDTH * std, mean + WIDTH * std)
     if units.reward_range is not None:
-        ends = np.clip(ends[0], *units.reward_range), np.clip(ends[1], *units.reward_range)
-    columns = zip(units.objectives, units.to_values(mean).T, ends[0].T, ends[1].T, strict=True)
+        low, high = np.clip(low, *units.reward_range), np.clip(high, *units.reward_range)
+    columns = zip(units.objectives, units.to_values(mean).T, low.T, high.T, strict=True)
     return {name: Band(*band) for name, *band in columns}

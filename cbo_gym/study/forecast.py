@@ -11,13 +11,14 @@ from scipy.special import ndtr
 from cbo_gym.study.units import Units
 from cbo_gym.task import Action
 
-# Numbers of draws of outcomes, for quantiles, and of expected values.
+# Number of posterior draws of outcomes, from which quantiles are computed, and of expected values.
 DRAWS = 2000
 EXPECTATION_DRAWS = 1000
-ENDS = (0.025, 0.975)
-# Number of played actions that may become the recommendation in place of a suggestion.
+# Levels of the quantiles that are the ends of a 95 % interval.
+LEVELS = (0.025, 0.975)
+# Largest number of played actions with which a suggestion is compared; the best of them may become the recommendation.
 MAX_RIVALS = 16
-# Number of variables whose intervals the reason of a suggestion states.
+# Largest number of variables whose intervals are in the reason for a suggestion.
 MAX_IN_WORDS = 4
 
 
@@ -43,7 +44,7 @@ class Forecast(NamedTuple):
         return intervals + "".join(f"; {name} with {percent(share)}" for name, share in self.probabilities.items())
 
 
-NOTHING = Forecast({}, {})
+NO_FORECAST = Forecast({}, {})
 
 
 def percent(probability: float) -> str:
@@ -59,8 +60,9 @@ def forecast(units: Units, agent: Any, actions: Sequence[Action]) -> list[Foreca
 
 
 def _from_draws(units: Units, draws: Mapping[str, np.ndarray] | None, actions: Sequence[Action]) -> list[Forecast]:
+    """Return forecasts of actions from draws of each variable, shape ``(number of draws, number of actions)``."""
     if draws is None:
-        return [NOTHING] * len(actions)
+        return [NO_FORECAST] * len(actions)
     return [_summarize_draws(units, {name: values[:, column] for name, values in draws.items()}, action)
             for column, action in enumerate(actions)]  # fmt: skip
 
@@ -72,8 +74,8 @@ def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> l
         "" if chance is None else f"; becomes the recommendation with {percent(chance)}"
         for chance in leading_chances(agent, actions, outcomes)
     ]
-    pairs = zip(_from_draws(units, outcomes, actions), chances, strict=True)
-    return [predicted.in_words + chance for predicted, chance in pairs]
+    predictions = _from_draws(units, outcomes, actions)
+    return [prediction.in_words + chance for prediction, chance in zip(predictions, chances, strict=True)]
 
 
 def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = True) -> Mapping[str, np.ndarray] | None:
@@ -84,21 +86,23 @@ def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = T
 
 def _summarize_draws(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
     done = units.native_values(action) if units.interface.sets_variables else {}
+    known = {name: values for name, values in draws.items() if not np.isnan(values).any()}
     # Objectives first, then the constrained variables.
     constraints = units.interface.problem.outcomes.constraints
-    order = dict.fromkeys([*units.objectives, *(limit.node for limit in constraints), *draws])
+    order = dict.fromkeys([*units.objectives, *(limit.node for limit in constraints), *known])
     intervals = {}
     for name in order:
-        if name in draws and name not in done and name not in units.categories and not np.isnan(draws[name]).any():
-            ends = np.quantile(draws[name], ENDS)
-            intervals[name] = np.concatenate(units.to_ends(ends[:1], ends[1:])) if units.objectives == (name,) else ends
+        if name in known and name not in done and name not in units.categories:
+            low, high = np.quantile(known[name], LEVELS)
+            if units.objectives == (name,):
+                low, high = units.to_ends(low, high)
+            intervals[name] = (float(low), float(high))
     probabilities = {}
     for limit in constraints:
-        if limit.node in done:
-            probabilities[str(limit)] = float(limit.excess(done[limit.node]) <= 0.0)
-        elif limit.node in draws and not np.isnan(draws[limit.node]).any():
-            probabilities[str(limit)] = float(np.mean(limit.excess(draws[limit.node]) <= 0.0))
-    return Forecast({name: (float(low), float(high)) for name, (low, high) in intervals.items()}, probabilities)
+        values = done.get(limit.node, known.get(limit.node))
+        if values is not None:
+            probabilities[str(limit)] = float(np.mean(limit.excess(values) <= 0.0))
+    return Forecast(intervals, probabilities)
 
 
 def leading_chances(
@@ -106,44 +110,46 @@ def leading_chances(
 ) -> list[float | None]:
     """Return for each action the probability that its outcome makes it the recommendation.
 
-    Constraints are ignored: the recommendation is taken to be the action with the highest expected reward among this,
-    the present recommendation and the best played ones. An outcome y, standardised to z, moves the difference of the
-    expected rewards of two actions by ``z Cov(difference, y) / std(y)`` (Frazier, Powell & Dayanik 2009, The
-    knowledge-gradient policy for correlated normal beliefs). None for the present recommendation, with several
-    objectives, and for agents without a joint posterior.
+    The action then has a higher expected reward than its rivals: the present recommendation and the best played
+    actions. Constraints are ignored. An outcome y, standardised to z, moves the difference of the expected rewards of
+    two actions by ``z Cov(difference, y) / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient policy for
+    correlated normal beliefs).
 
     Args:
         agent: the agent.
         actions: the actions.
-        outcomes: draws of their outcomes; None for an agent without a joint posterior.
+        outcomes: variable -> draws of its outcome, shape ``(number of draws, number of actions)``; None for an agent
+            without a joint posterior.
+
+    Returns:
+        The probabilities; None for the present recommendation, with several objectives, and for agents without a joint
+        posterior.
     """
-    if outcomes is None or agent.task.objectives:
+    if outcomes is None or agent.task.objectives or np.isnan(outcomes[agent.task.reward]).any():
         return [None] * len(actions)
-    if np.isnan(outcomes[agent.task.reward]).any():
-        return [None] * len(actions)
-    recommended, codec = agent.recommend(), agent.task.codec
-    rivals_played = [agent.history[index].action for index in np.argsort(-agent.estimated_rewards())[:MAX_RIVALS]]
-    rivals = [recommended, *rivals_played]
+    codec, best_played = agent.task.codec, np.argsort(-agent.estimated_rewards())[:MAX_RIVALS]
+    rivals = [agent.recommend(), *(agent.history[index].action for index in best_played)]
     expected = sample(agent, [*rivals, *actions], EXPECTATION_DRAWS, noise=False)
     if expected is None:
         return [None] * len(actions)
-    rewards, points = expected[agent.task.reward], [codec.to_point(rival) for rival in rivals]
-    is_known = ~np.isnan(rewards[:, : len(rivals)]).any(axis=0)
+    rivals_expected, actions_expected = np.split(expected[agent.task.reward], [len(rivals)], axis=1)
+    points = [codec.to_point(rival) for rival in rivals]
+    is_known = ~np.isnan(rivals_expected).any(axis=0)
     chances: list[float | None] = []
     for column, action in enumerate(actions):
-        draws_of_action, point = rewards[:, len(rivals) + column], codec.to_point(action)
+        draws, point = actions_expected[:, column], codec.to_point(action)
         is_other = is_known & [not np.allclose(rival, point, atol=1e-6) for rival in points]
-        leads = draws_of_action[:, None] - rewards[:, : len(rivals)][:, is_other]
+        leads = draws[:, None] - rivals_expected[:, is_other]
         # Draws of expectations may scatter more than those of outcomes.
-        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(draws_of_action.std()), 1e-300)
-        steps = (draws_of_action - draws_of_action.mean()) @ leads / (len(draws_of_action) - 1) / spread
-        if not is_other[0] or not steps.any():
+        spread = max(float(outcomes[agent.task.reward][:, column].std()), float(draws.std()), 1e-300)
+        slopes = (draws - draws.mean()) @ leads / (len(draws) - 1) / spread
+        if not is_other[0] or not slopes.any():
             chances.append(None)
             continue
-        # The action leads a rival if z is above an end, or below it, as the sign of the step says.
+        # The lead over a rival, mean + slope z, is positive on one side of its root; z must be on this side for each.
         with np.errstate(divide="ignore", invalid="ignore"):
-            ends = -leads.mean(axis=0) / steps
-        low, high = ends[steps > 0.0].max(initial=-np.inf), ends[steps < 0.0].min(initial=np.inf)
-        always_leads = (leads.mean(axis=0)[steps == 0.0] > 0.0).all()
+            roots = -leads.mean(axis=0) / slopes
+        low, high = roots[slopes > 0.0].max(initial=-np.inf), roots[slopes < 0.0].min(initial=np.inf)
+        always_leads = (leads.mean(axis=0)[slopes == 0.0] > 0.0).all()
         chances.append(max(0.0, float(ndtr(high) - ndtr(low))) if always_leads else 0.0)
     return chances

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from cbo_gym._util.summation import add_up
 from cbo_gym.errors import ArgumentError, short_repr
 
+# A share as counts.
 COUNTS = re.compile(r"\s*(\d{1,15})\s+of\s+(\d{1,15})\s*", re.A)
 # Quantile of a 95 % interval.
 QUANTILE = float(ndtri(0.975))
@@ -73,7 +74,7 @@ def mean_and_error(numbers: Sequence[float]) -> tuple[float, float | None]:
 
 
 def merge_precision(frame: pl.DataFrame, format_number: Callable[[Any], str]) -> pl.DataFrame:
-    """Return a table of a study whose values have their precision in words, instead of in columns of numbers."""
+    """Return a study's table with the precision in words, within the cells of the values, not in columns of its own."""
     for column in [name for name in frame.columns if name.startswith("std(")]:
         name, count = column[4:-1], f"count({column[4:-1]})"
         counted = frame[count] if count in frame.columns else [None] * len(frame)

@@ -17,16 +17,19 @@ from cbo_gym.study.units import Units
 from cbo_gym.task import Action
 
 # Smallest improvement that matters by default, as a share of the range of the rewards so far.
-SHARE = 0.05
-# Numbers of random actions, of the best actions, and of actions around each of the best.
-RANDOM, CENTRES, AROUND = 512, 16, 16
+DELTA_SHARE = 0.05
+# Candidates are random actions, and actions around the best of these and of the played ones, at distances from RADII.
+RANDOM_ACTIONS, BEST_ACTIONS, ACTIONS_AROUND_EACH = 512, 16, 16
 RADII = (0.02, 0.05, 0.15)
-# Numbers of candidates with the highest bounds, of random ones, and of joint draws of their expected rewards.
-BEST, OTHERS, DRAWS = 64, 96, 500
-# Distance of the bounds from the means, in standard deviations.
+# Numbers of candidates that are compared with the recommendation: those with the highest upper confidence bounds, and
+# random ones.
+HIGHEST_CANDIDATES, RANDOM_CANDIDATES = 64, 96
+# Number of joint draws of their expected rewards.
+DRAWS = 500
+# Distance of an upper confidence bound from the mean, in standard deviations.
 WIDTH = 2.0
 # Number of draws of a candidate, and the smallest share of them that must meet the constraints.
-CHECKS, LEAST_FEASIBLE = 32, 0.05
+FEASIBILITY_DRAWS, MIN_FEASIBLE_SHARE = 32, 0.05
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +60,7 @@ class Stopping:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Names and values, in words."""
+        """What is known, as pairs of a name and a value in words."""
         facts = []
         if self.probability is not None:
             facts += [
@@ -69,7 +72,8 @@ class Stopping:
         if self.spending is not None:
             spent, committed, budget = self.spending
             pending = f", and {committed:.4g} for pending trials" if committed else ""
-            facts.append(("Spent", f"{spent:.4g}" + (f" of {budget:.4g}" if budget is not None else "") + pending))
+            limit = "" if budget is None else f" of {budget:.4g}"
+            facts.append(("Spent", f"{spent:.4g}{limit}{pending}"))
             if (remaining := self.spending.remaining) is not None:
                 facts.append(("Remaining", f"{remaining:.4g}" if remaining >= 0.0 else f"exceeded by {-remaining:.4g}"))
         return facts
@@ -78,8 +82,8 @@ class Stopping:
         return f"{value:.3g} {self.unit}".strip()
 
     def __repr__(self) -> str:
-        parts = [f"{name[:1].lower()}{name[1:]}: {value}" for name, value in self.facts]
-        return f"Stopping({'; '.join([*parts, *([self.reason] if self.reason else [])])})"
+        facts = [f"{name[:1].lower()}{name[1:]}: {value}" for name, value in self.facts]
+        return f"Stopping({'; '.join([*facts, self.reason] if self.reason else facts)})"
 
 
 def find_stopping(
@@ -93,9 +97,9 @@ def find_stopping(
 ) -> Stopping:
     """Return what speaks for and against another trial.
 
-    The probability is the share of joint draws of the expected rewards of many legal actions in which one of them is
-    better than the recommendation by ``delta`` (Wilson 2024, Stopping Bayesian optimization with probabilistic regret
-    bounds).
+    The expected rewards of many actions are drawn jointly from the posterior. The probability is the share of draws in
+    which an action is better than the recommendation by ``delta`` (Wilson 2024, Stopping Bayesian optimization with
+    probabilistic regret bounds).
 
     Args:
         units: the units of the study.
@@ -116,22 +120,23 @@ def find_stopping(
     scale = high - low
     rewards = [played.reward for played in agent.history if played.reward != units.interface.unfinished]
     if delta is None and (spread := scale * float(np.ptp(rewards or [0.0]))) > 0.0:
-        delta = SHARE * spread
+        delta = DELTA_SHARE * spread
     if delta is None:
         return Stopping(None, spending=costs, reason="all rewards are equal so far; give delta", unit=unit)
     actions = _candidates(units, agent, [recommended, *pending])
     draws = None if actions is None else sample(agent, actions, DRAWS, noise=False)
     if actions is None or draws is None:
         return Stopping(delta, spending=costs, reason=no_posterior(), unit=unit)
-    drawn = draws[units.objectives[0]]
-    gains = np.where(_feasible(units, draws), drawn - drawn[:, :1], -np.inf)
-    expected = np.clip(gains, 0.0, None).mean(axis=0)
-    following = range(1, 1 + len(pending)) if pending else range(len(actions))
-    best = max(following, key=lambda column: expected[column])
+    rewards_drawn = draws[units.objectives[0]]
+    # The first column is the recommendation, the next ones are the pending trials.
+    gains = np.where(_feasible(units, draws), rewards_drawn - rewards_drawn[:, :1], -np.inf)
+    expected_gains = np.clip(gains, 0.0, None).mean(axis=0)
+    columns = range(1, 1 + len(pending)) if pending else range(len(actions))
+    best = max(columns, key=lambda column: expected_gains[column])
     return Stopping(
         delta=float(delta),
         probability=float(np.mean(gains.max(axis=1) >= delta / scale)),
-        gain=float(expected[best]) * scale,
+        gain=float(expected_gains[best]) * scale,
         do=units.native_values(actions[best]),
         cost=units.cost(actions[best]),
         spending=costs,
@@ -149,16 +154,16 @@ def _feasible(units: Units, draws: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Action] | None:
-    """Return actions within the limits, ``first`` in front; None if the agent cannot predict their rewards.
+    """Return the actions ``first`` and candidates within the limits; None if the agent cannot predict their rewards.
 
-    The others have the highest upper confidence bounds among random actions, played actions, and actions around the
-    best of both; some more are chosen at random.
+    The candidates are from random actions, played actions, and actions around the best of both: those with the highest
+    upper confidence bounds, and some that are chosen at random.
     """
     codec = units.codec
     if isinstance(codec, ArmCodec):
         return [*first, *range(len(codec.arms))]
     rng, dim = np.random.default_rng(0), len(codec.domains)
-    points = rng.random((RANDOM, codec.to_point(first[0]).size))
+    points = rng.random((RANDOM_ACTIONS, codec.to_point(first[0]).size))
     points[:, -dim:] = codec.domains.from_uniform(points[:, -dim:])
     first = [codec.to_recommendation(action) for action in first]
     past_actions = [codec.to_recommendation(units.nearest(played.action)) for played in agent.history]
@@ -166,14 +171,16 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
     bounds = _upper_bounds(units, agent, actions)
     if bounds is None:
         return None
-    centres = np.repeat([codec.to_point(actions[index]) for index in np.argsort(-bounds)[:CENTRES]], AROUND, axis=0)
-    radii = rng.choice(RADII, (len(centres), 1))
-    centres[:, -dim:] += radii * rng.standard_normal((len(centres), dim)) * (rng.random((len(centres), dim)) < 0.7)
-    around = _legal(units, centres.clip(0.0, 1.0))
-    more = _upper_bounds(units, agent, around)
-    assert more is not None
-    actions, bounds = actions + around, np.concatenate([bounds, more])
-    chosen = [*np.argsort(-bounds)[:BEST], *rng.choice(len(actions), OTHERS)]
+    centres = [codec.to_point(actions[index]) for index in np.argsort(-bounds)[:BEST_ACTIONS]]
+    points = np.repeat(centres, ACTIONS_AROUND_EACH, axis=0)
+    radii = rng.choice(RADII, (len(points), 1))
+    # A step changes each coordinate with a probability of 0.7.
+    points[:, -dim:] += radii * rng.standard_normal((len(points), dim)) * (rng.random((len(points), dim)) < 0.7)
+    around = _legal(units, points.clip(0.0, 1.0))
+    bounds_around = _upper_bounds(units, agent, around)
+    assert bounds_around is not None
+    actions, bounds = actions + around, np.concatenate([bounds, bounds_around])
+    chosen = [*np.argsort(-bounds)[:HIGHEST_CANDIDATES], *rng.choice(len(actions), RANDOM_CANDIDATES)]
     return [*first, *(actions[index] for index in chosen)]
 
 
@@ -184,14 +191,19 @@ def _legal(units: Units, points: np.ndarray) -> list[Action]:
 
 
 def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.ndarray | None:
-    """Return upper confidence bounds; minus infinity where the constraints are hardly ever met."""
+    """Return upper confidence bounds of expected rewards, minus infinity for actions that hardly meet the constraints.
+
+    None if the agent cannot predict the rewards.
+    """
     posterior = agent.reward_posterior(actions) if hasattr(agent, "reward_posterior") else None
     if posterior is None:
         return None
     bounds = posterior[0] + WIDTH * posterior[1]
     if units.interface.problem.outcomes.constraints:
-        for indices in np.array_split(np.arange(len(actions)), 1 + len(actions) // (BEST + OTHERS)):
-            draws = sample(agent, [actions[index] for index in indices.tolist()], CHECKS, noise=False)
+        count = 1 + len(actions) // (HIGHEST_CANDIDATES + RANDOM_CANDIDATES)
+        for indices in np.array_split(np.arange(len(actions)), count):
+            draws = sample(agent, [actions[index] for index in indices.tolist()], FEASIBILITY_DRAWS, noise=False)
             if draws is not None:
-                bounds[indices[_feasible(units, draws).mean(axis=0) < LEAST_FEASIBLE]] = -np.inf
+                feasible_shares = _feasible(units, draws).mean(axis=0)
+                bounds[indices[feasible_shares < MIN_FEASIBLE_SHARE]] = -np.inf
     return bounds
