@@ -1,4 +1,7 @@
-"""The description of a study: variables, actions, objective and agent, but no mechanism."""
+"""The description of a study: what its user knows of the system, the objective and the agent.
+
+It has variables, bounds and a diagram, but no mechanisms, because there is no simulator. pydantic checks the fields.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def _require_ascending(bounds: tuple[float, float]) -> tuple[float, float]:
 
 Number = Annotated[float, Field(strict=True), AfterValidator(_require_magnitude)]
 # NumPy's integers are converted to int.
-Whole = Annotated[
+WholeNumber = Annotated[
     int, Field(strict=True), BeforeValidator(lambda value: int(value) if is_whole_number(value) else value)
 ]
 Seed = Annotated[int, BeforeValidator(seed_number)]
@@ -62,10 +65,15 @@ Domain = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Direction = Literal["maximize", "minimize"]
-# None is read as an empty list, and a string as a list of one string.
-Strings = Annotated[
-    list[str], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
-]
+
+
+def _read_strings(value: Any) -> Any:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else value
+
+
+Strings = Annotated[list[str], BeforeValidator(_read_strings)]
 
 
 def _read_diagram(value: Any) -> Any:
@@ -81,14 +89,14 @@ Diagram = Annotated[
 
 
 def modes() -> dict[str, str]:
-    """Return mode -> what a trial sets, in words, for the modes that a study may have."""
+    """Return the modes that a study may have: name -> what a trial sets, in words."""
     descriptions = {mode.value: classes_of(mode).INTERFACE.trial_description for mode in Mode}
     return {mode: trial_description for mode, trial_description in descriptions.items() if trial_description}
 
 
 def _require_mode(mode: str) -> str:
-    if mode not in (known := modes()):
-        raise PydanticKnownError("literal_error", {"expected": " or ".join(map(repr, known))})
+    if mode not in modes():
+        raise PydanticKnownError("literal_error", {"expected": " or ".join(map(repr, modes()))})
     return mode
 
 
@@ -109,7 +117,7 @@ class Parameter(StrictModel):
         Field(min_length=1, validation_alias=AliasChoices("node", "nodes")),
         BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
         AfterValidator(_require_different),
-        # Older versions read a string.
+        # Older versions of cbo-gym can read only a string.
         PlainSerializer(lambda names: names[0] if len(names) == 1 else names),
     ]
     bounds: Domain
@@ -131,12 +139,13 @@ class Description(StrictModel):
             "minimize"}``, in hard and soft mode. ``"cost"`` is the cost of a trial, if there are costs.
         variables: the observed variables, in the order in which they are shown; None for those of the diagram.
         diagram: the causal diagram without the ignored names; None if it is not known. A string is read as DAGitty.
-        ignored: names whose values are accepted and dropped, such as effects of the reward, which cannot change it.
+        ignored: names whose values are accepted but not used. Effects of the reward are among them, because they do not
+            change the reward.
         candidates: possible causal diagrams, one of which should be the true one; usually empty.
         settable: variable -> bounds, in its units; or :class:`~cbo_gym.study.Range` with a step, a logarithmic
             scale or digits, :class:`~cbo_gym.study.Integer` or :class:`~cbo_gym.study.Categorical`.
         parameters: the parameters of the soft and the aggregated mode.
-        targets: the sets of variables that may be set; the empty set is to only observe. None for the minimal
+        targets: the sets of variables that may be set; the empty set means to observe only. None for the minimal
             intervention sets.
         contexts: the variables that are observed before a trial.
         scopes: the contexts of each variable that is set, see :func:`cbo_gym.custom_problem`; None for the default.
@@ -188,7 +197,7 @@ class Description(StrictModel):
     noise: dict[str, Number] | None = None
     units: dict[str, str] = {}
     agent: str
-    horizon: Annotated[Whole, Field(ge=1)] = 100
+    horizon: Annotated[WholeNumber, Field(ge=1)] = 100
     seed: Seed = 0
 
     @property

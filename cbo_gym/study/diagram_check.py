@@ -1,9 +1,8 @@
-"""Whether the rounds of a study contradict its causal diagram.
+"""A test of whether the rounds of a study contradict its causal diagram.
 
-A diagram implies that each variable is independent of most others once its causes are known. Each of these statements
-is tested by a likelihood ratio: a Gaussian process predicts the variable from its causes, and another one from its
-causes and the other variable, whose length scale is one more parameter. The p-values are corrected for the number of
-statements by Holm's method.
+A diagram implies that each variable is independent of most others, given its causes. Each of these statements is tested
+by a likelihood ratio of two Gaussian processes. Both predict the variable from its causes; the second has the other
+variable as one more input. Holm's method corrects the p-values for the number of statements.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,20 +22,35 @@ from scipy.special import ndtri
 
 from cbo_gym.scm import CausalDiagram
 
-# Rounds beyond the number of causes that a test needs.
+# A test of a variable with k causes needs this number of rounds plus k.
 MIN_ROUNDS = 8
-# Rounds that are used, evenly spread: the cost of a Gaussian process grows with their cube.
+# Largest number of rounds that are used, evenly spread, because the time of a Gaussian process grows with its cube.
 MAX_ROUNDS = 300
-# Statements that are tested, evenly spread: a diagram implies about the square of its variables.
+# Largest number of statements that are tested, evenly spread; n variables have up to n^2 statements.
 MAX_STATEMENTS = 150
+# Probability with which a dependence as strong as ``Independence.detectable`` is found.
 POWER = 0.8
-# Two variables, the causes of the first that separate them, and the variables whose interventions change how the first
-# depends on these causes; rounds with and without such an intervention are tested separately.
-Statement = tuple[str, str, tuple[str, ...], tuple[str, ...]]
-# Least standard deviation of an input, so that a constant one stays constant.
-TINY = 1e-300
-# Added to the diagonal of covariances of standardised values, so that they can be inverted if inputs are equal.
-ROUNDING = 1e-8
+# Smallest standard deviation by which an input is divided, so that a constant input can be standardised.
+MIN_STD = 1e-300
+# Variance that is added to the diagonal of covariances, so that they can be inverted if inputs are equal.
+JITTER = 1e-8
+
+
+class Statement(NamedTuple):
+    """A conditional independence that a diagram implies: ``first`` is independent of ``second``, given ``given``.
+
+    Attributes:
+        first: the first variable.
+        second: the second variable, or a parameter.
+        given: causes of ``first`` that separate the two.
+        switches: settable variables whose interventions change how ``first`` depends on ``given``. Rounds in which they
+            were set and rounds in which they were not are tested separately.
+    """
+
+    first: str
+    second: str
+    given: tuple[str, ...]
+    switches: tuple[str, ...]
 
 
 class DiagramWarning(UserWarning):
@@ -44,11 +59,11 @@ class DiagramWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Independence:
-    """A tested statement: ``first`` is independent of ``second`` once ``given`` is known.
+    """The test of a statement of the diagram: ``first`` is independent of ``second``, given ``given``.
 
     Attributes:
         first: the variable whose mechanism the statement is about.
-        second: a variable that is no cause of ``first`` by the diagram, or a parameter that does not enter it.
+        second: a variable that does not cause ``first`` by the diagram, or a parameter that does not enter it.
         given: the causes of ``first`` by the diagram, and the parameters that enter it.
         rounds: number of rounds that were used.
         correlation: rank correlation of the errors of both variables, each predicted from the causes.
@@ -65,9 +80,10 @@ class Independence:
     detectable: float
 
     def __str__(self) -> str:
-        return f"{self.first} does not depend on {self.second}" + (
-            f" once {', '.join(self.given)} {'is' if len(self.given) == 1 else 'are'} known" if self.given else ""
-        )
+        claim = f"{self.first} does not depend on {self.second}"
+        if not self.given:
+            return claim
+        return f"{claim} once {', '.join(self.given)} {'is' if len(self.given) == 1 else 'are'} known"
 
 
 @dataclass(frozen=True)
@@ -77,8 +93,8 @@ class DiagramCheck:
     Attributes:
         tested: the statements, from the smallest p-value to the largest.
         level: probability of refusing at least one statement of a true diagram.
-        arrows: arrows ``(cause, effect)`` that would each explain most refusals if they were added, the best first.
-        untested: number of statements that have too few rounds, or exceed :data:`MAX_STATEMENTS`.
+        arrows: arrows ``(cause, effect)``; the diagram with any one of them has the fewest refused statements.
+        untested: number of statements with too few rounds, or beyond :data:`MAX_STATEMENTS`.
     """
 
     tested: tuple[Independence, ...]
@@ -94,12 +110,12 @@ class DiagramCheck:
     @property
     def summary(self) -> str:
         """The result in one sentence."""
+        if not self.tested and not self.untested:
+            return "the diagram implies nothing that rounds could contradict"
         if not self.tested:
             return (
                 f"nothing can be tested yet: a test takes {MIN_ROUNDS} rounds with different values, and one more for "
                 "each cause of the variable"
-                if self.untested
-                else "the diagram implies nothing that rounds could contradict"
             )
         if not self.refused:
             weakest = max(statement.detectable for statement in self.tested)
@@ -109,9 +125,8 @@ class DiagramCheck:
             )
         worst = self.refused[0]
         arrows = " or ".join(f"{cause} -> {effect}" for cause, effect in self.arrows)
-        return f"the rounds contradict the diagram, by which {worst} (corrected p = {worst.p_value:.2g})" + (
-            f"; an arrow {arrows}, or a latent cause of both, would explain it" if arrows else ""
-        )
+        remedy = f"; an arrow {arrows}, or a latent cause of both, would explain it" if arrows else ""
+        return f"the rounds contradict the diagram, by which {worst} (corrected p = {worst.p_value:.2g}){remedy}"
 
     def to_frame(self) -> pl.DataFrame:
         """Return a table of the tested statements."""
@@ -132,21 +147,20 @@ def check_diagram(
     Args:
         diagram: the diagram.
         inputs: column of a parameter -> the nodes that it enters.
-        rounds: column -> a value for each round: the nodes, the inputs, and ``do(X)`` for each variable that may be
-            set, NaN where it was not.
+        rounds: column -> its value in each round, shape ``(n,)``. The columns are the nodes, the inputs, and ``do(X)``
+            for each variable that may be set, NaN in rounds in which it was not set.
         level: probability of refusing at least one statement of a true diagram.
     """
     data = _Data(rounds)
     tested, untested = _test(diagram, inputs, data, level)
-    refused = [statement for statement in tested if statement.p_value < level]
-    explained: dict[tuple[str, str], int] = {}
-    for arrow in dict.fromkeys(
-        (statement.second, statement.first) for statement in refused if statement.second not in inputs
-    ):
-        added = CausalDiagram(diagram.nodes, [*diagram.directed, arrow], diagram.bidirected)
-        explained[arrow] = sum(statement.p_value < level for statement in _test(added, inputs, data, level)[0])
-    fewest = min(explained.values(), default=0)
-    arrows = tuple(arrow for arrow, unexplained in explained.items() if unexplained == fewest < len(refused))
+    refused = [test for test in tested if test.p_value < level]
+    # Number of refused statements if an arrow is added.
+    refused_with: dict[tuple[str, str], int] = {}
+    for arrow in dict.fromkeys((test.second, test.first) for test in refused if test.second not in inputs):
+        larger = CausalDiagram(diagram.nodes, [*diagram.directed, arrow], diagram.bidirected)
+        refused_with[arrow] = sum(test.p_value < level for test in _test(larger, inputs, data, level)[0])
+    fewest = min(refused_with.values(), default=0)
+    arrows = tuple(arrow for arrow, count in refused_with.items() if count == fewest < len(refused))
     return DiagramCheck(tuple(tested), level, arrows, untested)
 
 
@@ -157,11 +171,12 @@ def _test(
     implied = list(_statements(diagram, inputs, data.settable))
     results = [data.test(implied[index]) for index in _spread(len(implied), MAX_STATEMENTS)]
     tested = sorted((result for result in results if result is not None), key=lambda result: result.p_value)
-    corrected, largest = [], 0.0
+    corrected, p_value = [], 0.0
     for index, result in enumerate(tested):
-        largest = max(largest, min(1.0, (len(tested) - index) * result.p_value))
+        # Holm's method.
+        p_value = max(p_value, min(1.0, (len(tested) - index) * result.p_value))
         detectable = _detectable(result.rounds, len(result.given), level / len(tested))
-        corrected.append(replace(result, p_value=largest, detectable=detectable))
+        corrected.append(replace(result, p_value=p_value, detectable=detectable))
     return corrected, len(implied) - len(tested)
 
 
@@ -173,14 +188,17 @@ def _spread(count: int, max_count: int) -> np.ndarray:
 def _statements(
     diagram: CausalDiagram, inputs: Mapping[str, Sequence[str]], settable: Iterable[str]
 ) -> Iterator[Statement]:
-    """Yield the statements of a diagram; none about two parameters, because these are chosen together."""
+    """Yield the statements of a diagram.
+
+    Each settable variable has a switch as one more cause, which says whether the variable is set. Parameters are causes
+    too; no statement is about two parameters, because these are chosen together.
+    """
     switches = {name: f"whether {name} is set" for name in settable}
     entering = [(name, node) for name, nodes in inputs.items() for node in nodes]
-    together = [(a, b) for a in inputs for b in inputs if a < b]
     full_diagram = CausalDiagram(
         (*diagram.nodes, *inputs, *switches.values()),
         [*diagram.directed, *entering, *((switch, name) for name, switch in switches.items())],
-        [*diagram.bidirected, *together],
+        [*diagram.bidirected, *combinations(inputs, 2)],
     )
     for node in diagram.nodes:
         causes = [name for name in full_diagram.parents(node) if name not in switches.values()]
@@ -188,19 +206,18 @@ def _statements(
             if other in diagram.descendants([node]) or other in causes:
                 continue
             ancestors = full_diagram.ancestors([node, other]) - {node, other, *switches.values()}
-            for given in (
-                tuple(causes),
-                tuple(name for name in full_diagram.topological_order if name in ancestors),
-            ):
+            # If the causes do not separate the two, all ancestors may.
+            for given in (causes, [name for name in full_diagram.topological_order if name in ancestors]):
                 fixed = {*given, switches.get(node, node)} - {node}
                 if full_diagram.m_separated([node], [other], fixed):
-                    regimes = full_diagram.m_connected([node], fixed).intersection(switches.values()) - fixed
-                    yield node, other, given, tuple(name for name, switch in switches.items() if switch in regimes)
+                    active = full_diagram.m_connected([node], fixed) - fixed
+                    changing = tuple(name for name, switch in switches.items() if switch in active)
+                    yield Statement(node, other, tuple(given), changing)
                     break
 
 
 class _Data:
-    """The rounds, and the tests and fits of them, most of which diagrams with one more arrow share."""
+    """The rounds, and a cache of tests and fits, most of which a diagram with one more arrow shares."""
 
     def __init__(self, rounds: Mapping[str, np.ndarray]) -> None:
         spread = _spread(len(next(iter(rounds.values()))), MAX_ROUNDS)
@@ -213,16 +230,18 @@ class _Data:
         # Imported here, because it is slow to import.
         from scipy.stats import binom, chi2, spearmanr
 
-        first, second, given, regimes = statement
+        first, second, given, switches = statement
         names = (first, second, *given)
         columns = np.array([self._columns[name] for name in names])
         usable = np.isfinite(columns).all(axis=0)
         if first in self.settable:
             # A variable that is set has no causes.
             usable &= np.isnan(self._columns[f"do({first})"])
+        # Rounds in which the same switches are on.
         groups: dict[tuple[bool, ...], list[int]] = defaultdict(list)
         for row in np.flatnonzero(usable):
-            groups[tuple(bool(np.isfinite(self._columns[f"do({name})"][row])) for name in regimes)].append(int(row))
+            are_on = tuple(bool(np.isfinite(self._columns[f"do({name})"][row])) for name in switches)
+            groups[are_on].append(int(row))
         large = [
             tuple(rows)
             for rows in sorted(groups.values(), key=len, reverse=True)
@@ -235,9 +254,9 @@ class _Data:
         correlation = float(spearmanr(*(fit.errors for fit in fits)).statistic)
         # The length scale of an irrelevant input is infinite, at the boundary of the parameters: each gain is half of a
         # chi-squared variable, or 0 with a probability of 1/2 (Self & Liang 1987, case 5).
-        positive = np.arange(1, len(large) + 1)
-        shares = binom.pmf(positive, len(large), 0.5)
-        p_value = float(shares @ chi2.sf(2.0 * gain, positive)) if gain else 1.0
+        counts = np.arange(1, len(large) + 1)
+        weights = binom.pmf(counts, len(large), 0.5)
+        p_value = float(weights @ chi2.sf(2.0 * gain, counts)) if gain else 1.0
         return Independence(first, second, given, sum(map(len, large)), correlation, p_value, math.nan)
 
     def _gain(self, names: tuple[str, ...], rows: tuple[int, ...]) -> float:
@@ -248,9 +267,9 @@ class _Data:
         return max(0.0, larger.log_likelihood - smaller.log_likelihood)
 
     def _fit_to(self, name: str, given: Sequence[str], rows: tuple[int, ...], smaller: _Fit | None = None) -> _Fit:
-        used = list(rows)
-        inputs = np.array([self._columns[cause][used] for cause in given]).reshape(len(given), len(rows))
-        return _Fit(self._columns[name][used], inputs, smaller)
+        indices = list(rows)
+        inputs = np.array([self._columns[cause][indices] for cause in given]).reshape(len(given), len(rows))
+        return _Fit(self._columns[name][indices], inputs, smaller)
 
 
 class _Fit:
@@ -262,6 +281,7 @@ class _Fit:
         smaller: a fit without the last input, from which the search starts.
 
     Attributes:
+        theta: log hyperparameters of the kernel, in the form of scikit-learn; empty without inputs.
         log_likelihood: logarithm of the maximal marginal likelihood.
         errors: errors of predicting each value from all others, in standard deviations (Rasmussen & Williams 2006, eq.
             5.12).
@@ -276,13 +296,15 @@ class _Fit:
         self.log_likelihood, self.errors = -0.5 * count * (math.log(2.0 * math.pi) + 1.0), values
         if not len(inputs):
             return
-        scaled = ((inputs - inputs.mean(axis=1, keepdims=True)) / np.maximum(inputs.std(axis=1, keepdims=True), TINY)).T
+        stds = np.maximum(inputs.std(axis=1, keepdims=True), MIN_STD)
+        scaled = ((inputs - inputs.mean(axis=1, keepdims=True)) / stds).T
         kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(np.full(len(inputs), 2.0), (0.2, 1e3))
         kernel += WhiteKernel(0.1, (1e-4, 10.0))
         if smaller is not None and len(smaller.theta):
             kernel.theta = np.insert(smaller.theta, -1, math.log(2.0))
-        # scikit-learn's search warns of length scales at their bounds, and filters of warnings are not thread-safe.
-        process = GaussianProcessRegressor(kernel, alpha=ROUNDING, optimizer=None).fit(scaled, values)
+        # The search of scikit-learn is not used, because it warns of length scales at their bounds, and filters of
+        # warnings are not thread-safe.
+        process = GaussianProcessRegressor(kernel, alpha=JITTER, optimizer=None).fit(scaled, values)
 
         def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = process.log_marginal_likelihood(theta, eval_gradient=True, clone_kernel=False)
@@ -290,7 +312,7 @@ class _Fit:
 
         result = minimize(loss, kernel.theta, jac=True, method="L-BFGS-B", bounds=kernel.bounds)
         self.log_likelihood, self.theta = -float(result.fun), result.x
-        inverse = np.linalg.inv(kernel.clone_with_theta(result.x)(scaled) + ROUNDING * np.eye(count))
+        inverse = np.linalg.inv(kernel.clone_with_theta(result.x)(scaled) + JITTER * np.eye(count))
         self.errors = (inverse @ values) / np.sqrt(np.diag(inverse))
 
 

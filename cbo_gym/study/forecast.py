@@ -93,10 +93,10 @@ def _summarize_draws(units: Units, draws: Mapping[str, np.ndarray], action: Acti
     intervals = {}
     for name in order:
         if name in known and name not in done and name not in units.categories:
-            low, high = np.quantile(known[name], LEVELS)
+            ends = np.quantile(known[name], LEVELS)
             if units.objectives == (name,):
-                low, high = units.to_ends(low, high)
-            intervals[name] = (float(low), float(high))
+                ends = np.concatenate(units.to_ends(ends[:1], ends[1:]))
+            intervals[name] = (float(ends[0]), float(ends[1]))
     probabilities = {}
     for limit in constraints:
         values = done.get(limit.node, known.get(limit.node))

@@ -1,11 +1,13 @@
-"""The interface of a study: spaces, codec and task, from names, bounds and the knowledge of the diagram."""
+"""The interface of a study: its action space, observation space and codec, from the description.
+
+Most of the module checks that the fields of the description fit together; each error names the field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
@@ -22,7 +24,7 @@ from cbo_gym.problems.outcomes import COST, Outcomes, check_constraints
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Distribution
 from cbo_gym.scm.system import Structure
-from cbo_gym.study.composition import known_reward
+from cbo_gym.study.composition import KnownReward, known_reward
 from cbo_gym.study.description import MAX_MAGNITUDE, Description, errors_at
 from cbo_gym.task import Constraint, GraphKnowledge
 
@@ -31,7 +33,7 @@ TABLE_COLUMNS = ("number", "status", "why", "reason", "asked", "ended")
 
 
 class _StudyStructure(Structure):
-    """The names and the diagram of the system that a study describes; it has no mechanisms."""
+    """The names and the diagram of the system that a study describes, without mechanisms."""
 
     def __init__(self, description: Description, variables: Sequence[str]) -> None:
         diagram = description.diagram or CausalDiagram(variables, [])
@@ -39,6 +41,7 @@ class _StudyStructure(Structure):
         self.reward = variables[-1]
         self.nodes = (*(name for name in diagram.topological_order if name != self.reward), self.reward)
         self.diagram = CausalDiagram(self.nodes, diagram.directed, diagram.bidirected)
+        # The nodes that each parameter enters.
         entered = [parameter.node for parameter in description.parameters.values()]
         self.action_dim = len(entered)
         self.action_nodes = {
@@ -46,8 +49,10 @@ class _StudyStructure(Structure):
             for name in self.nodes
             if any(name in nodes for nodes in entered)
         }
-        stds = {} if description.noise is None else {name: description.noise.get(name, 0.0) for name in self.nodes}
-        self._noise = {name: gaussian_noise(std, f"the noise of {name}") for name, std in stds.items()}
+        self._noise: dict[str, Distribution] = {}
+        if description.noise is not None:
+            for name in self.nodes:
+                self._noise[name] = gaussian_noise(description.noise.get(name, 0.0), f"the noise of {name}")
 
     def noise_of_nodes(self) -> dict[str, Distribution]:
         return self._noise
@@ -65,25 +70,6 @@ def interface_of(description: Description) -> Interface:
         structure = _StudyStructure(description, variables)
     constraints = _constraints(description, structure)
     interface_class: type[Interface] = classes_of(description.mode).INTERFACE
-    composition = None
-    if description.composition is not None:
-        if "composition" not in {field.name for field in fields(interface_class.task_class)}:
-            raise ArgumentError(f"a composition belongs to the soft mode; this study is {description.mode}")
-        with errors_at("composition"):
-            if len(description.goals) > 1:
-                raise ArgumentError("a composition needs a single reward; leave out the composition, or the objectives")
-            sign = description.goals[0].sign
-            composition = known_reward(description.composition, structure.reward, variables, sign)
-    targets: list[frozenset[str]] = []
-    if description.settable and not description.arms:
-        with errors_at("settable" if description.targets is None else "targets"):
-            others = [goal.name for goal in description.goals if goal.name in variables[:-1]]
-            constrained = [*others, *(constraint.node for constraint in constraints)]
-            targets = _targets(description, structure.reward, diagrams, constrained)
-        if description.targets is None:
-            with errors_at("limits"):
-                limits = Limits(description.limits, Domains(description.settable))
-            targets = [target for target in targets if limits.allows(target)]
     statement = ProblemStatement(
         name=description.name,
         scm=structure,
@@ -93,9 +79,9 @@ def interface_of(description: Description) -> Interface:
         action_names=list(description.parameters),
         null_action=_null_action(description),
         manipulable=description.settable,
-        targets=targets,
+        targets=_targets(description, diagrams, variables, constraints),
         limits=description.limits,
-        composition=composition,
+        composition=_composition(description, interface_class, variables),
         noise_known=description.noise is not None,
         outcomes=Outcomes(structure.reward, constraints),
         knowledge=None if description.diagram is not None else GraphKnowledge(tuple(variables), None, tuple(diagrams)),
@@ -104,27 +90,11 @@ def interface_of(description: Description) -> Interface:
         statement = _with_arms(description, statement)
     if description.contexts:
         statement = _with_contexts(description, statement)
-    with errors_at("diagram"):
-        if interface_class.diagram_reason and description.diagram is None:
-            raise ArgumentError(f"{description.mode} mode needs a diagram, because {interface_class.diagram_reason}")
-    for name, meaning in interface_class.reserved_names.items():
-        if name in description.parameters:
-            with errors_at("parameters", name):
-                raise ArgumentError(f"{meaning} as {name}; rename the parameter")
+    _require_mode_fits(description, interface_class)
     for data in interface_class.study_data(-MAX_MAGNITUDE):
         statement = statement.with_data(data)
-    with errors_at("options"):
-        if "budget" in description.options:
-            raise ArgumentError("the budget of a study is its field budget; leave it out of the options")
-        if unknown := [name for name in description.options if name not in interface_class.keywords()]:
-            known = interface_class.keywords()
-            raise ArgumentError(
-                f"{description.mode} mode has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}; it has "
-                f"{', '.join(known) or 'none'}"
-            )
-    make: Callable[[ProblemStatement], Interface] = partial(interface_class, **description.options)
     with errors_at("limits" if description.limits else "mode"):
-        interface = make(statement)
+        interface = interface_class(statement, **description.options)
     if description.objectives:
         with errors_at("objectives"):
             require_several_objectives(description.name, interface_class)
@@ -146,15 +116,48 @@ def interface_of(description: Description) -> Interface:
         objectives = description.goals if description.objectives else ()
         statement = replace(statement, outcomes=replace(outcomes, objectives=objectives))
     with errors_at("costs"):
-        return make(statement)
+        return interface_class(statement, **description.options)
+
+
+def _require_mode_fits(description: Description, interface_class: type[Interface]) -> None:
+    """Check the fields that depend on the mode alone: diagram, names of parameters, and options."""
+    with errors_at("diagram"):
+        if interface_class.diagram_reason and description.diagram is None:
+            raise ArgumentError(f"{description.mode} mode needs a diagram, because {interface_class.diagram_reason}")
+    for name, meaning in interface_class.reserved_names.items():
+        if name in description.parameters:
+            with errors_at("parameters", name):
+                raise ArgumentError(f"{meaning} as {name}; rename the parameter")
+    with errors_at("options"):
+        if "budget" in description.options:
+            raise ArgumentError("the budget of a study is its field budget; leave it out of the options")
+        known = interface_class.keywords()
+        if unknown := [name for name in description.options if name not in known]:
+            raise ArgumentError(
+                f"{description.mode} mode has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}; it has "
+                f"{', '.join(known) or 'none'}"
+            )
+
+
+def _composition(
+    description: Description, interface_class: type[Interface], variables: Sequence[str]
+) -> KnownReward | None:
+    if description.composition is None:
+        return None
+    if "composition" not in {field.name for field in fields(interface_class.task_class)}:
+        raise ArgumentError(f"a composition belongs to the soft mode; this study is {description.mode}")
+    with errors_at("composition"):
+        if len(description.goals) > 1:
+            raise ArgumentError("a composition needs a single reward; leave out the composition, or the objectives")
+        return known_reward(description.composition, variables[-1], variables, description.goals[0].sign)
 
 
 def without_effects(description: Description) -> Description:
-    """Return the description with the effects of the reward, or the objectives, moved to the ignored names.
+    """Return the description with the effects of the reward, or of the objectives, moved to the ignored names.
 
     Raises:
-        ArgumentError: if another field names an effect, or the effects differ between candidates; or if not exactly one
-            of reward and objectives is given.
+        ArgumentError: if another field names an effect, if the effects differ between candidates, or if reward and
+            objectives are both given or both missing.
     """
     _check_goals(description)
     diagrams, objectives = _diagrams(description), list(description.objectives)
@@ -185,12 +188,15 @@ def without_effects(description: Description) -> Description:
                     f"{path[0]} names {name}, an effect of {goals}; effects cannot change it and are not modelled: "
                     "leave it out there"
                 )
-    kept = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
-    changed: dict[str, Any] = {"candidates": kept} if description.candidates else {"diagram": kept[0]}
-    for name, values in (("noise", description.noise), ("units", description.units)):
-        changed[name] = values and {variable: value for variable, value in values.items() if variable not in effects}
-    changed["variables"] = description.variables and [name for name in description.variables if name not in effects]
-    return description.model_copy(update={**changed, "ignored": [*description.ignored, *sorted(effects)]})
+    diagrams = [diagram.subgraph(set(diagram.nodes) - effects) for diagram in diagrams]
+    changed: dict[str, Any] = {"candidates": diagrams} if description.candidates else {"diagram": diagrams[0]}
+    if description.variables:
+        changed["variables"] = [name for name in description.variables if name not in effects]
+    for field in ("noise", "units"):
+        if by_name := getattr(description, field):
+            changed[field] = {name: value for name, value in by_name.items() if name not in effects}
+    changed["ignored"] = [*description.ignored, *sorted(effects)]
+    return description.model_copy(update=changed)
 
 
 def _check_goals(description: Description) -> None:
@@ -221,7 +227,7 @@ def _diagrams(description: Description) -> list[CausalDiagram]:
 
 
 def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> list[str]:
-    """Return the observed variables; the last one is the reward, or an objective that causes no other objective."""
+    """Return the observed variables. The last one is the reward, or an objective that causes no other objective."""
     names = description.variables or (list(diagrams[0].nodes) if diagrams else [])
     if not names:
         raise ArgumentError("give a diagram, or the names of the variables")
@@ -235,8 +241,9 @@ def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> l
             f"{clash} are both variables and ignored; mark variables that are not measured as [latent] in the diagram"
         )
     for path, name in _iter_names(description):
-        is_checked = path[0] not in ("scopes", "arms") and not (path[0] == "units" and name in description.parameters)
-        if name not in names and is_checked:
+        is_parameter = path[0] == "units" and name in description.parameters
+        # Scopes and arms are checked with the data of their mode.
+        if name not in names and not is_parameter and path[0] not in ("scopes", "arms"):
             with errors_at(*path):
                 raise ArgumentError(f"{path[0]} names {[name]}{did_you_mean(name, names)}; the variables are {names}")
     if reserved := [name for name in names if name in TABLE_COLUMNS]:
@@ -312,21 +319,36 @@ def _null_value(name: str, domain: Interval, null: Any) -> float:
 
 
 def _targets(
-    description: Description, reward: str, diagrams: Sequence[CausalDiagram], constrained: Sequence[str]
+    description: Description,
+    diagrams: Sequence[CausalDiagram],
+    variables: Sequence[str],
+    constraints: Iterable[Constraint],
 ) -> list[frozenset[str]]:
-    """Return the targets of the description, else the minimal intervention sets of the diagrams, else all sets."""
+    """Return the sets of variables that an action may set.
+
+    By default they are the minimal intervention sets of the diagrams, or all sets, as far as the limits allow them.
+    """
+    if not description.settable or description.arms:
+        return []
     if description.targets is not None:
         return list(map(frozenset, description.targets))
-    if diagrams:
-        of_diagrams = (minimal_targets(diagram, reward, description.settable, constrained) for diagram in diagrams)
-        return list(dict.fromkeys(target for targets in of_diagrams for target in targets))
-    names = list(description.settable)
-    if 2 ** len(names) > MAX_TARGETS:
-        raise ArgumentError(
-            f"{len(names)} variables have {2 ** len(names)} sets, more than {MAX_TARGETS}; give the targets that may "
-            "be set, or a diagram, which leaves fewer"
-        )
-    return [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
+    names, (*others, reward) = list(description.settable), variables
+    with errors_at("settable"):
+        if diagrams:
+            constrained = [goal.name for goal in description.goals if goal.name in others]
+            constrained += [constraint.node for constraint in constraints]
+            by_diagram = [minimal_targets(diagram, reward, names, constrained) for diagram in diagrams]
+            targets = list(dict.fromkeys(chain.from_iterable(by_diagram)))
+        elif 2 ** len(names) <= MAX_TARGETS:
+            targets = [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
+        else:
+            raise ArgumentError(
+                f"{len(names)} variables have {2 ** len(names)} sets, more than {MAX_TARGETS}; give the targets that "
+                "may be set, or a diagram, which leaves fewer"
+            )
+    with errors_at("limits"):
+        limits = Limits(description.limits, Domains(description.settable))
+    return [target for target in targets if limits.allows(target)]
 
 
 def _with_arms(description: Description, statement: ProblemStatement) -> ProblemStatement:
