@@ -1,4 +1,4 @@
-"""Descriptions of studies as YAML files."""
+"""Descriptions of studies from YAML files and from the form of the page, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def read_arguments(
     """Return the arguments of :func:`create_study`, except the storage, after a check that they fit together.
 
     Args:
-        read: returns the fields of a YAML file and their lines.
-        name: name of the study, if the fields have none.
-        agent: label of the agent, instead of the one in the fields.
-        diagram: file of the diagram, instead of the one in the fields.
+        read: returns the fields of a description, and their lines in a YAML file.
+        name: name of the study if the fields have none.
+        agent: label of the agent, in place of the one in the fields.
+        diagram: file of the diagram, in place of the one in the fields.
         trusted: import paths of agents whose code may be run.
         opens_databases: whether the fields may name the database of an earlier study.
 
@@ -56,23 +56,24 @@ def read_arguments(
         return arguments
     except CBOGymError as error:
         names = fields if isinstance(fields, dict) else ()
-        messages = [(lines.of(path), message) for path, message in _locate(error, names)]
-        raise ArgumentError(
-            "; ".join(message if line is None else f"line {line}: {message}" for line, message in messages)
-        ) from error
+        messages = []
+        for path, message in _locate(error, names):
+            line = lines.of(path)
+            messages.append(message if line is None else f"line {line}: {message}")
+        raise ArgumentError("; ".join(messages)) from error
 
 
 def _locate(error: CBOGymError, fields: Iterable[Any]) -> list[tuple[KeyPath, str]]:
     """Return the messages of an error, each with the path of its field; ``()`` if that is not known."""
     if isinstance(error.__cause__, ValidationError):
         return errors_by_path(error.__cause__, Description)
-    names = re.findall(r"\w+", str(error))
-    mentioned = next(((name,) for name in names if name in fields), ())
-    return [(error.__dict__.get("path", mentioned), str(error))]
+    words = re.findall(r"\w+", str(error))
+    first_field = next(((word,) for word in words if word in fields), ())
+    return [(error.__dict__.get("path", first_field), str(error))]
 
 
 def _arguments(fields: Any, name: str | None, agent: str | None, trusted: Collection[str]) -> dict[str, Any]:
-    """Return unchecked fields of a description as keyword arguments."""
+    """Return the fields of a description as keyword arguments, before they are checked."""
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         raise ArgumentError("a description is a mapping of fields: name, reward, diagram, settable, agent, ...")
     document = dict(fields)

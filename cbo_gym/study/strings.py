@@ -17,12 +17,12 @@ def replace_surrogates(string: str) -> str:
     return SURROGATE.sub("\ufffd", string)
 
 
-def require_storable(value: Any, called: str = "") -> None:
+def require_storable(value: Any, label: str = "") -> None:
     """Check that all strings of a value can be stored.
 
     Args:
         value: a string, or mappings and lists that hold strings.
-        called: the name of the value in the message.
+        label: name of the value in messages.
 
     Raises:
         ArgumentError: naming a string that cannot be encoded, or has a NUL character.
@@ -30,17 +30,17 @@ def require_storable(value: Any, called: str = "") -> None:
     if isinstance(value, str):
         if SURROGATE.search(value):
             raise ArgumentError(
-                f"{called} {short_repr(value)} has bytes that could not be decoded, or half of a surrogate pair; write "
+                f"{label} {short_repr(value)} has bytes that could not be decoded, or half of a surrogate pair; write "
                 "it again, in a terminal or a file whose encoding is UTF-8"
             )
         if "\0" in value:
             raise ArgumentError(
-                f"{called} {short_repr(value)} has a NUL character, which databases do not store; remove it"
+                f"{label} {short_repr(value)} has a NUL character, which databases do not store; remove it"
             )
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            require_storable(name, f"the name in {called}" if called else "the name")
-            require_storable(item, f"{called}.{name}" if called else str(name))
+            require_storable(name, f"the name in {label}" if label else "the name")
+            require_storable(item, f"{label}.{name}" if label else str(name))
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
-            require_storable(item, called)
+            require_storable(item, label)

@@ -1,4 +1,8 @@
-"""Content of a table's file: CSV in the encodings and dialects that spreadsheets write, and Excel workbooks."""
+"""Tables in files: CSV in the encodings and dialects that spreadsheets write, and Excel workbooks.
+
+A file may come from a stranger, so that its size is limited before it is parsed. Cells are not interpreted here, see
+:mod:`cbo_gym.study.tables`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ import io
 import re
 import warnings
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,19 +28,21 @@ MAX_LINES = 1_048_576
 MAX_ROWS = 50_000
 MAX_COLUMNS = 1_000
 MAX_CELLS = 2_000_000
-# Limits of an unpacked workbook: its size, the tags of its sheets, four for each cell, and those of its other files.
+# Limits of an unpacked workbook: its size, the XML tags of its sheets, four for each cell, and those of other files.
 MAX_UNPACKED_BYTES = 40_000_000
 MAX_SHEET_TAGS = 500_000
 MAX_OTHER_TAGS = 50_000
 
 SEPARATORS = (",", ";", "\t", "|", " ")
-MARKS = (
+# Byte order marks and their encodings.
+BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+# First bytes of formats that are refused.
 COMPRESSED = {
     rb"\x1f\x8b": "gzip",
     rb"\x1f\x9d": "compress",
@@ -56,27 +61,27 @@ OTHER_FORMATS = {
     rb"%PDF": "PDF",
     rb"PAR1": "Parquet",
 }
-# A spreadsheet writes "#DIV/0!", "#WERT!" or "#NAME?", in the language of its user, for a formula that failed, and
-# "####" for a column that is too narrow.
+# A spreadsheet writes "#DIV/0!", "#WERT!" or "#NAME?", in the language of its user, if a formula fails, and "####" if a
+# column is too narrow.
 ERROR_CELL = r"#(N/?[ADV]|[^\s,;|#]+[!?]|#+)(?=[\s,;|\"]|$)"
 # A comment begins with "#".
 COMMENT = re.compile(rf"\s*(?!{ERROR_CELL})#", re.I)
 ONLY_COMMENTS = "lines that begin with # are comments; put another character before it if they are rounds"
-# Rows among which the header is looked for; those above it are a title.
+# Largest number of rows above the header.
 MAX_TITLE_ROWS = 20
-CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
+CONTROL_CHARACTER = re.compile(r"[\0-\x08\x0e-\x1f]")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as they were passed, below the names of their columns.
+    """Cells of a table, not interpreted yet, and the names of its columns.
 
     Attributes:
-        names: Names of the columns.
-        rows: Cells of each row, as many as there are names.
-        numbers: Number of each row, by which a message names it.
-        noun: Noun before that number, after the path of a file.
-        header: Position of the header in a file; empty for tables in memory.
+        names: names of the columns.
+        rows: cells of each row, as many as there are names.
+        numbers: number of each row in messages.
+        noun: what stands before this number in messages, such as ``"data.csv: line"``.
+        header: the row of the names in messages, such as ``"data.csv: line 1"``; empty for tables in memory.
     """
 
     names: Sequence[Any]
@@ -90,9 +95,13 @@ class Table:
         return f"{self.noun} {self.numbers[index]}"
 
     def below_title(self, is_name: Callable[[str], bool]) -> Table:
-        """Return the table below the row with the names of variables, if the rows above it are only a title."""
+        """Return the table without rows of a title above the names of its columns.
+
+        Args:
+            is_name: whether a cell is the name of a column.
+        """
         rows = [self.names, *self.rows[:MAX_TITLE_ROWS]]
-        counts = [count_names(row, is_name, is_first=not index) for index, row in enumerate(rows)]
+        counts = [count_names(row, is_name, is_first=index == 0) for index, row in enumerate(rows)]
         header = counts.index(max(counts))
         if header == 0:
             return self
@@ -104,7 +113,7 @@ class Table:
 
 
 def count_names(cells: Sequence[Any], is_name: Callable[[str], bool], *, is_first: bool) -> int:
-    """Return how many cells of a row name a column; below the first row, 0 for a row that cannot be a header."""
+    """Return how many cells of a row name a column; 0 if the row is not the first and is unlikely to be a header."""
     filled = [cell for cell in cells[:MAX_COLUMNS] if cell is not None and str(cell).strip()]
     count = sum(isinstance(cell, str) and is_name(cell) for cell in filled)
     return count if is_first or count > 1 or count == len(filled) else 0
@@ -114,7 +123,7 @@ def require_title(counts: Mapping[str, int]) -> None:
     """Refuse a row with names of variables above the header.
 
     Args:
-        counts: label of a row -> number of its names; the last is the header.
+        counts: label of a row -> number of its names; the last row is the header.
 
     Raises:
         ArgumentError: naming both rows.
@@ -131,8 +140,8 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
     """Read a file.
 
     Args:
-        path: CSV, or an Excel workbook.
-        is_name: Whether a cell is the name of a column; the separator is guessed from these cells.
+        path: a CSV file, or an Excel workbook.
+        is_name: whether a cell is the name of a column; the header and the separator are guessed from these cells.
 
     Raises:
         ArgumentError: naming the file and the line.
@@ -153,7 +162,7 @@ def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "
 
     Args:
         content: the bytes of a CSV or Excel file.
-        is_name: whether a header cell is the name of a variable.
+        is_name: whether a cell is the name of a column.
         source: beginning of each message.
 
     Raises:
@@ -184,7 +193,7 @@ def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "
 
 def _decode(content: bytes, source: str) -> str:
     """Decode UTF-8, UTF-16 or UTF-32, or else Windows-1252, and convert line ends to those of Unix."""
-    encodings = [encoding for mark, encoding in MARKS if content.startswith(mark)][:1] or ["utf-8", "cp1252"]
+    encodings = [encoding for mark, encoding in BYTE_ORDER_MARKS if content.startswith(mark)][:1] or ["utf-8", "cp1252"]
     if encodings[0] == "utf-8" and b"\0" in content[:100]:
         encodings = ["utf-16-le" if content[1:2] == b"\0" else "utf-16-be"]
     for encoding in encodings:
@@ -192,7 +201,7 @@ def _decode(content: bytes, source: str) -> str:
             string = content.decode(encoding).removesuffix("\x1a").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError:
             continue
-        if not CONTROL.search(string):
+        if not CONTROL_CHARACTER.search(string):
             return string
     raise ArgumentError(f"{source}the content is not text in UTF-8, UTF-16 or Windows-1252; save it as CSV in UTF-8")
 
@@ -201,9 +210,10 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
     if content.count("\n") > MAX_LINES:
         raise ArgumentError(f"{source}the table has more than {MAX_LINES} lines; divide it into several")
     lines = list(io.StringIO(content))
-    separator = None
+    separators: Sequence[str] = SEPARATORS
+    # Excel writes the separator into the first line.
     if lines and (declared := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
-        separator, lines[0] = declared[1], "\n"
+        separators, lines[0] = (declared[1],), "\n"
     comments = _blank_comments(lines)
     filled = [number for number, line in enumerate(lines) if line != "\n"]
     if not filled:
@@ -212,12 +222,14 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
     # NumPy writes the header as a comment, and a name may begin like one.
     comment = comments.get(first - 1, "")
     commented = [comment.strip().removeprefix("#"), comment] if comment else []
+    # Number and content of each line that may be the header.
     headers = [(first, lines[first]), *((first - 1, line) for line in commented)]
     headers += [(number, lines[number]) for number in filled[1:MAX_TITLE_ROWS]]
 
     def cells_of(header: tuple[int, str], separator: str) -> list[str]:
         number, line = header
         with suppress(csv.Error, StopIteration):
+            # A quoted cell may have several lines.
             return next(_reader([line, *lines[number + 1 : number + 10]], separator))
         return []
 
@@ -225,10 +237,11 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
         return count_names(cells_of(header, separator), is_name, is_first=header[0] <= first)
 
     def score(header: tuple[int, str], separator: str) -> tuple[int, int, bool, int]:
-        ordinary = separator != " "
-        return names_in(header, separator), -headers.index(header), ordinary, len(cells_of(header, separator))
+        """Prefer many names, then early lines, then separators other than blanks, then many cells."""
+        has_separator = separator != " "
+        return names_in(header, separator), -headers.index(header), has_separator, len(cells_of(header, separator))
 
-    header, separator = max(product(headers, [separator] if separator else SEPARATORS), key=lambda pair: score(*pair))
+    header, separator = max(product(headers, separators), key=lambda pair: score(*pair))
     title = [number for number in filled if number < header[0]]
     labels = {f"{source}line {number + 1}": names_in((number, lines[number]), separator) for number in title}
     require_title({**labels, f"{source}line {header[0] + 1}": 0})
@@ -259,25 +272,25 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
 
 def _blank_comments(lines: list[str]) -> dict[int, str]:
     """Replace comments and lines of separators by empty lines; return number -> line of the comments."""
-    comments, quoted = dict[int, str](), False
+    comments, is_quoted = dict[int, str](), False
     for number, line in enumerate(lines):
-        if not quoted and COMMENT.match(line):
+        if not is_quoted and COMMENT.match(line):
             comments[number] = line
             lines[number] = "\n"
-        elif not quoted and not line.strip('\ufeff ,;|"\t\n'):
+        elif not is_quoted and not line.strip('\ufeff ,;|"\t\n'):
             lines[number] = "\n"
-        else:
-            quoted ^= bool(line.count('"') % 2)
+        elif line.count('"') % 2:
+            is_quoted = not is_quoted
     return comments
 
 
 def _reader(lines: Sequence[str], separator: str) -> Any:
-    ends = (line.strip(" ") for line in lines) if separator == " " else lines
-    return csv.reader(ends, delimiter=separator, skipinitialspace=True, strict=True)
+    stripped = (line.strip(" ") for line in lines) if separator == " " else lines
+    return csv.reader(stripped, delimiter=separator, skipinitialspace=True, strict=True)
 
 
 def _require_small(lines: Sequence[str], separator: str, source: str) -> None:
-    """Limit rows, columns and cells before anything is parsed."""
+    """Limit rows, columns and cells before they are parsed."""
     columns = {number: 1 + line.count(separator) for number, line in enumerate(lines, start=1) if line != "\n"}
     for number, count in columns.items():
         if count > MAX_COLUMNS and separator != " ":
@@ -348,18 +361,21 @@ def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
             f"{source}the workbook has more than {MAX_UNPACKED_BYTES / 1e6:.0f} MB once it is unpacked; save the table "
             "alone, or as CSV"
         )
-    tags = Counter[bool]()
+    sheet_tags = other_tags = 0
     for member in archive.infolist():
         xml = archive.read(member).replace(b"\0", b"")
         if b"<!DOCTYPE" in xml:
             raise ArgumentError(f"{source}the workbook declares entities, which no spreadsheet does; save it as CSV")
-        tags[member.filename.startswith(("xl/worksheets/", "xl/sharedStrings"))] += xml.count(b"<")
-    if tags[True] > MAX_SHEET_TAGS or tags[False] > MAX_OTHER_TAGS:
+        if member.filename.startswith(("xl/worksheets/", "xl/sharedStrings")):
+            sheet_tags += xml.count(b"<")
+        else:
+            other_tags += xml.count(b"<")
+    if sheet_tags > MAX_SHEET_TAGS or other_tags > MAX_OTHER_TAGS:
         raise ArgumentError(f"{source}the workbook has too many cells or styles; save the table alone, or as CSV")
 
 
 def _choose_sheet(load: Callable[..., Any], content: bytes, is_name: Callable[[str], bool], source: str) -> Table:
-    """Read the first visible sheet whose table has names of variables, else the first that is not empty."""
+    """Read the first visible sheet whose table names columns of the study, else the first that is not empty."""
     book = load(io.BytesIO(content), read_only=True, data_only=True)
 
     def formulas_of(title: str) -> Any:
@@ -383,8 +399,9 @@ def _choose_sheet(load: Callable[..., Any], content: bytes, is_name: Callable[[s
 
 def _read_sheet(sheet: Any, load_formulas: Callable[[], Any], noun: str) -> Table | None:
     """Read a sheet, whose first row that is not blank is the header; None for an empty sheet."""
-    # Some programs state a size that is wrong.
+    # Ignore the size that the sheet states, because some programs write a wrong one.
     sheet.reset_dimensions()
+    # Number of a row -> its cells.
     filled, count = dict[int, list[Any]](), 0
     for number, row in enumerate(islice(sheet.iter_rows(values_only=True), MAX_LINES), start=1):
         cells = [cell for cell in row if cell is not None and str(cell).strip()]
@@ -410,16 +427,17 @@ def _read_sheet(sheet: Any, load_formulas: Callable[[], Any], noun: str) -> Tabl
 
 def _fill_merged(sheet: Any, rows: Mapping[int, list[Any]]) -> None:
     """Copy the value of merged cells, which only the first of them has, to all of their rows."""
-    # A sheet that is read row by row does not have them.
+    # openpyxl leaves out merged cells if it reads a sheet row by row, so read them from the XML.
     with sheet._get_source() as file:
         merged = re.findall(rb'<(?:\w+:)?mergeCell\b[^>]*\bref="([A-Z]{1,3})(\d{1,7}):[A-Z]+(\d{1,7})"', file.read())
-    left = MAX_CELLS
+    copies = 0
     for letters, *ends in merged:
+        # Columns are A to Z, AA to ZZ and so on.
         column = reduce(lambda number, letter: 26 * number + letter - 64, letters, 0) - 1
         first, last = int(ends[0]), min(int(ends[1]), max(rows))
-        left -= last - first
-        # Cells can be merged once.
-        if first not in rows or column >= len(rows[first]) or left < 0:
+        copies += last - first
+        # A valid sheet has each cell in one merged range, so that there are few copies.
+        if first not in rows or column >= len(rows[first]) or copies > MAX_CELLS:
             continue
         for number in range(first + 1, last + 1):
             if number in rows:

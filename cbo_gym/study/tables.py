@@ -1,4 +1,8 @@
-"""Tables of past rounds, from a file or in memory: the measured values and the set values of each round."""
+"""Tables of past rounds, from a file or in memory, read into the measured and the set values of each round.
+
+Spreadsheets and exports change names and write numbers in many forms. Where a cell could have two meanings, the reader
+asks the user with an error instead of guessing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
@@ -25,33 +29,45 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.precision import COUNTS
 from cbo_gym.study.table_files import ERROR_CELL, MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
 
+# Cells without a value.
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "#nv", "#n/d", "<na>", "nan", "nat", "null", "none"}
 MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
-# Characters of a cell that can be a name, as an export writes it, or a number. A longer one is not a name.
-MAX_NAME = 5_000
-MAX_NUMBER = 100
-# Labels of rows below a table that are no rounds.
+# Largest numbers of characters of a cell that is read as a name, and as a number.
+MAX_NAME, MAX_NUMBER = 5_000, 100
+# Labels of rows below a table that are not rounds.
 SUMMARIES = {"total", "totals", "subtotal", "grand total", "sum", "mean", "average", "median"}
 SUMMARIES |= {"summe", "gesamt", "mittelwert", "durchschnitt", "somme", "moyenne", "suma", "promedio"}
 TRUTH = {"true": 1.0, "false": 0.0}
 # Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
 CAMPAIGN, DIFFERS = "campaign", "differs"
+# Header of a column of set values, header with a unit, and header that a program adds to a column without one.
 DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
 WITH_UNIT = re.compile(r"(.*\S)\s*(\(.*\)|\[.*\]|(,|/| in) .*)")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
+# Numbers with a decimal point and with a decimal comma.
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
 # "1,234" is 1234 in one country and 1.234 in another.
 AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.A)
+# Separators between groups of three digits.
 GROUPS = ",.'\N{RIGHT SINGLE QUOTATION MARK} \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}_"
 GROUPED = re.compile(rf"[+-]?\d{{1,3}}([{GROUPS}]\d{{3}})+([.,]\d*)?", re.A)
-# A string that some country or laboratory writes for a number cannot be a unit.
+# What some country or laboratory may write for a number, so that it cannot be a unit.
 NUMERIC = re.compile(rf"[<>≤≥~±+-]*\s*[\d{GROUPS}]*\d[\d{GROUPS}]*%?")
 INTERVAL = re.compile(r"\[([^,\]]+),([^,\]]+)\]")
 
 
 class TableRow(NamedTuple):
-    """One round of a table: its label in messages, such as ``"line 7"``, the measured values and the set values."""
+    """One round of a table.
+
+    Attributes:
+        label: name of the row in messages, such as ``"line 7"``.
+        values: variable -> measured value.
+        done: variable or parameter -> value that was set.
+        std: variable -> standard error.
+        campaign: name of the earlier campaign; None for this one.
+        differs: names of the variables whose mechanisms differ there, separated by commas.
+    """
 
     label: str
     values: Mapping[str, Any]
@@ -66,24 +82,24 @@ class Columns:
     """Names that the columns of a study's tables may have.
 
     Args:
-        variables: Names of the variables.
-        settable: Names of variables or parameters that can be set; their columns are ``do(X)``.
-        units: Name -> unit.
-        intervals: Whether the values that are set are intervals.
-        ignored: Names of columns that the study drops.
-        categories: Name of a variable or parameter that is a category -> the labels.
+        variables: names of the variables.
+        settable: names of variables or parameters that can be set; their columns are ``do(X)``.
+        units: variable or parameter -> unit.
+        sets_intervals: whether the values that are set are intervals.
+        ignored: names of columns that the study drops.
+        categories: variable or parameter that is a category -> its labels.
     """
 
     variables: Sequence[str]
     settable: Sequence[str]
     units: Mapping[str, str]
-    intervals: bool
-    ignored: Sequence[str] = ()
-    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sets_intervals: bool
+    ignored: Sequence[str]
+    categories: Mapping[str, Sequence[str]]
 
     @cached_property
     def strings(self) -> list[str]:
-        """Names of the columns with strings about the whole round."""
+        """Names of the columns of strings, which are about the campaign of a round."""
         return [name for name in (CAMPAIGN, DIFFERS) if name not in self.variables]
 
     def labels_of(self, column: str) -> Sequence[str]:
@@ -96,17 +112,17 @@ class Columns:
 
     @cached_property
     def std(self) -> dict[str, str]:
-        """``std(X)`` -> ``X``."""
+        """Column ``std(X)`` -> variable ``X``."""
         return {f"std({name})": name for name in self.variables if name not in self.categories}
 
     @cached_property
     def count(self) -> dict[str, str]:
-        """``count(X)`` -> ``X``."""
-        return {f"count({name})": name for name in self.variables if name not in self.categories}
+        """Column ``count(X)`` -> variable ``X``."""
+        return {f"count({name})": name for name in self.std.values()}
 
     @cached_property
     def set_to(self) -> dict[str, str]:
-        """``do(X)`` -> ``X``."""
+        """Column ``do(X)`` -> variable or parameter ``X``."""
         return {f"do({name})": name for name in self.settable}
 
 
@@ -114,10 +130,10 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
     """Read a table of past rounds.
 
     Args:
-        data: The table, in any form that :meth:`cbo_gym.study.Study.add_data` takes.
-        columns: Names of the study's columns.
-        do: The values that were set, for all rounds alike or as a table of as many rows.
-        ignore: Names of columns to leave out.
+        data: the table, in any form that :meth:`cbo_gym.study.Study.add_data` takes.
+        columns: names of the study's columns.
+        do: the values that were set: one mapping for all rounds, or a table with a row per round.
+        ignore: names of columns to leave out.
 
     Raises:
         ArgumentError: naming the row, the column and the mistake.
@@ -125,32 +141,35 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):
         raise ArgumentError(f"ignore must be a list of names of columns; given {short_repr(ignore)}")
-    numbers = (*columns.variables, *columns.set_to, *columns.std, *columns.count)
-    known = {name: name for name in (*numbers, *columns.strings)}
-    table = _Reader("data", known, columns, ignored).read(data)
-    done = [{}] * len(table) if do is None else _read_done(do, columns, len(table))
+    names = (*columns.variables, *columns.set_to, *columns.std, *columns.count, *columns.strings)
+    table = _Reader("data", {name: name for name in names}, columns, ignored).read(data)
+    set_values = [{}] * len(table) if do is None else _read_do(do, columns, len(table))
     rows = []
-    for (label, cells), set_to in zip(table, done, strict=True):
-        for name, value in set_to.items():
-            if value is not None and cells.get(name) not in (None, value):
+    for (label, cells), added in zip(table, set_values, strict=True):
+        for column, value in added.items():
+            if value is None:
+                continue
+            if cells.get(column) not in (None, value):
                 raise ArgumentError(
-                    f"{label}: the column {name} says {cells[name]} and the argument do says {value}; give one of them"
+                    f"{label}: the column {column} says {cells[column]} and the argument do says {value}; give one of "
+                    "them"
                 )
-        merged = {**cells, **{name: value for name, value in set_to.items() if value is not None}}
-        values = {name: value for name, value in merged.items() if name in columns.variables}
-        std = {columns.std[name]: value for name, value in merged.items() if name in columns.std}
+            cells[column] = value
+        values = {name: value for name, value in cells.items() if name in columns.variables}
+        std = {columns.std[column]: value for column, value in cells.items() if column in columns.std}
         for column, name in columns.count.items():
-            if (count := merged.get(column)) is not None:
-                values[name] = _counts(label, name, values.get(name), count)
+            if (count := cells.get(column)) is not None:
+                values[name] = _format_counts(label, name, values.get(name), count)
                 std.pop(name, None)
-        assigned = {bare: merged[name] for name, bare in columns.set_to.items() if merged.get(name) is not None}
-        rows.append(TableRow(label, values, assigned, std, **{name: merged.get(name) for name in columns.strings}))
+        done = {name: cells[column] for column, name in columns.set_to.items() if cells.get(column) is not None}
+        rows.append(TableRow(label, values, done, std, **{name: cells.get(name) for name in columns.strings}))
     return rows
 
 
-def _counts(label: str, name: str, share: Any, count: float) -> str:
+def _format_counts(label: str, name: str, share: Any, count: float) -> str:
+    """Return a share of ``count`` in the form ``"37 of 1000"``."""
     hits = share * count if isinstance(share, float) else math.nan
-    if not (count.is_integer() and math.isclose(hits, round(hits) if hits == hits else 0, abs_tol=1e-6)):
+    if not count.is_integer() or math.isnan(hits) or not math.isclose(hits, round(hits), abs_tol=1e-6):
         raise ArgumentError(
             f"{label}: {name} must be a share of count({name}), a whole number; given {share} of {count:g}; counts can "
             "also be written '37 of 1000'"
@@ -158,11 +177,14 @@ def _counts(label: str, name: str, share: Any, count: float) -> str:
     return f"{round(hits)} of {int(count)}"
 
 
-def _read_done(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
-    """Return the values that were set in each round, by ``do(X)`` column."""
-    reader = _Reader("do", {form: name for name, bare in columns.set_to.items() for form in (name, bare)}, columns)
+def _read_do(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
+    """Return column ``do(X)`` -> value that was set, for each round."""
+    # Headers may be "do(X)" or "X".
+    headers = {header: column for column, name in columns.set_to.items() for header in (column, name)}
+    reader = _Reader("do", headers, columns)
     rows = [cells for _, cells in reader.read(do)]
-    if isinstance(single := named_values(do), dict) and not reader.has_columns(single):
+    mapping = named_values(do)
+    if isinstance(mapping, dict) and not reader.has_columns(mapping):
         return rows * count
     if len(rows) != count:
         raise ArgumentError(f"do has {len(rows)} rows for {count} rows of data")
@@ -173,32 +195,31 @@ class _Reader:
     """Reader of tables whose columns have known names.
 
     Args:
-        argument: Name of the argument that holds the table, ``"data"`` or ``"do"``.
-        known: Header cell -> column of the study.
-        columns: All names of the study.
-        ignore: Names of columns to leave out.
+        argument: name of the argument that holds the table, ``"data"`` or ``"do"``.
+        headers: header cell -> column of the study.
+        columns: all names of the study.
+        ignore: names of columns to leave out.
     """
 
-    def __init__(self, argument: str, known: Mapping[str, str], columns: Columns, ignore: Iterable[str] = ()) -> None:
-        self._argument, self._exact, self._columns = argument, known, columns
+    def __init__(self, argument: str, headers: Mapping[str, str], columns: Columns, ignore: Iterable[str] = ()) -> None:
+        self._argument, self._headers, self._columns = argument, headers, columns
         self._ignore = {_plain_name(str(name)) for name in ignore} - {""}
-        self._left_out = self._ignore | {
-            _plain_name(form) for name in columns.ignored for form in (name, f"do({name})")
-        }
+        dropped = [header for name in columns.ignored for header in (name, f"do({name})")]
+        self._left_out = self._ignore | set(map(_plain_name, dropped))
         # Spreadsheets change names, and an export escapes those that a spreadsheet would run as formulas.
-        self._alike: dict[str, str] = {}
-        for header, name in self._exact.items():
-            for form in (header, csv_cell(header)):
-                self._alike.setdefault(_plain_name(form), name)
+        self._plain_headers: dict[str, str] = {}
+        for header, column in headers.items():
+            for spelling in (header, csv_cell(header)):
+                self._plain_headers.setdefault(_plain_name(spelling), column)
 
-    def find(self, name: str) -> str | None:
-        """Return the column of the study that a header cell names."""
-        if len(name) > MAX_NAME:
+    def find(self, header: str) -> str | None:
+        """Return the column of the study that a header cell names, with or without its unit; None for any other."""
+        if len(header) > MAX_NAME:
             return None
-        plain = _plain_name(name)
-        column = self._exact.get(name) or self._alike.get(plain) or self._alike.get(DO.sub(r"do(\1)", plain))
+        by_plain, plain = self._plain_headers, _plain_name(header)
+        column = self._headers.get(header) or by_plain.get(plain) or by_plain.get(DO.sub(r"do(\1)", plain))
         if column is None and (with_unit := WITH_UNIT.fullmatch(plain)):
-            column = self._alike.get(with_unit[1])
+            column = by_plain.get(with_unit[1])
             return column if column and _is_same_unit(self._unit(column), with_unit[2]) else None
         return column
 
@@ -206,18 +227,17 @@ class _Reader:
         return self.find(cell) is not None
 
     def read(self, source: Any) -> list[tuple[str, dict[str, Any]]]:
-        """Return the label of each row, and its values by column."""
+        """Return for each row its label in messages, and a mapping from columns of the study to values."""
         table = self._table(source)
         if self._argument == "do":
             table = replace(table, noun=f"do, {table.noun}")
         elif not table.rows:
             raise ArgumentError(f"{table.header or 'data'}: there are no rows of data")
         used = self._find_columns(table)
-        self._require_rounds(table, used)
-        start = self._has_units(table, used)
+        self._refuse_summaries(table, used)
         comma = _first_comma(table, [index for index, name in used.items() if name not in self._columns.strings])
         rows = []
-        for index in range(start, len(table.rows)):
+        for index in range(1 if self._has_row_of_units(table, used) else 0, len(table.rows)):
             cells = {}
             for column, name in used.items():
                 try:
@@ -227,8 +247,8 @@ class _Reader:
             rows.append((table.label(index), cells))
         return rows
 
-    def _require_rounds(self, table: Table, used: Mapping[int, str]) -> None:
-        """Refuse a row that is called a total or a mean."""
+    def _refuse_summaries(self, table: Table, used: Mapping[int, str]) -> None:
+        """Refuse a row with a label such as "total" or "mean", which is not a round."""
         for column in range(len(table.names)):
             if self._columns.has_words(used.get(column, "")):
                 continue
@@ -243,7 +263,7 @@ class _Reader:
     # Columns -------------------------------------------------------------------------------------------------
 
     def _find_columns(self, table: Table) -> dict[int, str]:
-        """Return index -> name of the columns that the study takes."""
+        """Return index of a column of the table -> column of the study, for those that the study takes."""
         names = [_column_name(name, index) for index, name in enumerate(table.names)]
         prefix = f"{table.header}: " if table.header else ""
         if missing := sorted(self._ignore - set(map(_plain_name, names))):
@@ -253,36 +273,34 @@ class _Reader:
             )
         if names and all(map(POINT.fullmatch, names)):
             raise ArgumentError(
-                f"{prefix}the columns must have the names of variables, {short_repr(list(self._exact))}; given "
+                f"{prefix}the columns must have the names of variables, {short_repr(list(self._headers))}; given "
                 f"{short_repr(names)}"
             )
         used: dict[int, str] = {}
-        are_row_numbers = True
+        # The first columns may be numbers of rows.
+        may_be_row_numbers = True
         for index, name in enumerate(names):
             if _plain_name(name) in self._left_out:
                 continue
-            column_name = self.find(name)
-            cells = [row[index] for row in table.rows]
-            if column_name is None:
-                are_row_numbers = (
-                    are_row_numbers
-                    and bool(UNNAMED.fullmatch(name))
-                    and all(str(_scalar(cell)).strip().isdecimal() for cell in cells)
-                )
-                if not are_row_numbers:
+            column = self.find(name)
+            if column is None:
+                cells = [row[index] for row in table.rows]
+                are_numbers = all(str(_scalar(cell)).strip().isdecimal() for cell in cells)
+                may_be_row_numbers = may_be_row_numbers and are_numbers and bool(UNNAMED.fullmatch(name))
+                if not may_be_row_numbers:
                     self._require_empty(table, name, cells)
                 continue
-            are_row_numbers = False
-            if column_name in used.values():
-                first = next(column for column, other in used.items() if other == column_name)
+            may_be_row_numbers = False
+            if column in used.values():
+                earlier = next(other for other in used if used[other] == column)
                 raise ArgumentError(
-                    f"{prefix}columns {first + 1} and {index + 1} are both {column_name!r}; rename one, or delete it"
+                    f"{prefix}columns {earlier + 1} and {index + 1} are both {column!r}; rename one, or delete it"
                 )
-            used[index] = column_name
+            used[index] = column
         return used
 
     def _require_empty(self, table: Table, name: str, cells: Sequence[Any]) -> None:
-        """Refuse a column that is not a variable, unless it is empty."""
+        """Refuse a column that the study does not know, unless it is empty."""
         row = next((index for index, cell in enumerate(cells) if not _is_missing(cell)), None)
         if row is None:
             return
@@ -296,27 +314,28 @@ class _Reader:
                 f"{where}: {target!r} cannot be set{did_you_mean(target, settable)}; the settable names are "
                 f"{short_repr(list(settable))}{f'; {advice}' if self._argument == 'data' else ''}"
             )
-        for strings in zip(table.names, *table.rows, strict=True):
-            if self._columns.has_words(self.find(str(strings[0])) or ""):
+        for header, *column_cells in zip(table.names, *table.rows, strict=True):
+            if self._columns.has_words(self.find(str(header)) or ""):
                 continue
-            found = [variable for each in strings if isinstance(each, str) and (variable := self.find(each)) in known]
-            if len(set(found)) > 1:
+            columns = [self.find(cell) for cell in (header, *column_cells) if isinstance(cell, str)]
+            variables = [column for column in columns if column in known]
+            if len(set(variables)) > 1:
                 raise ArgumentError(
-                    f"{where}: the names of variables {short_repr(found)} are below each other; give the table a "
+                    f"{where}: the names of variables {short_repr(variables)} are below each other; give the table a "
                     "column for each variable and a row for each round"
                 )
-        base = name
+        bare_name = name
         if with_unit := WITH_UNIT.fullmatch(_plain_name(name)):
-            base = with_unit[1]
-            if (column := self._alike.get(base)) and self._unit(column) is not None:
+            bare_name = with_unit[1]
+            if (column := self._plain_headers.get(bare_name)) and self._unit(column) is not None:
                 advice = f"or delete the unit if both are the same; {advice}"
                 raise self._unit_error(where, column, with_unit[2], advice)
         raise ArgumentError(
-            f"{where}: no variable is called {name!r}{did_you_mean(base, known)}; they are {short_repr(list(known))}; "
-            f"{advice}"
+            f"{where}: no variable is called {name!r}{did_you_mean(bare_name, known)}; they are "
+            f"{short_repr(list(known))}; {advice}"
         )
 
-    def _has_units(self, table: Table, used: Mapping[int, str]) -> bool:
+    def _has_row_of_units(self, table: Table, used: Mapping[int, str]) -> bool:
         """Return whether the first row of a file has the units of the columns."""
         if not table.header or len(table.rows) < 2:
             return False
@@ -344,13 +363,16 @@ class _Reader:
     # Cells ---------------------------------------------------------------------------------------------------
 
     def _value(self, cell: Any, name: str, comma: str) -> Any:
+        """Return the value of a cell in a column of the study; ``comma`` is that of :func:`_number`."""
         if labels := self._columns.labels_of(name):
             return _label(cell, labels)
         if name in self._columns.strings:
             cell = _scalar(cell)
+            if _is_missing(cell):
+                return None
             # A spreadsheet may have the year of a campaign as a number.
-            return None if _is_missing(cell) else f"{cell:g}" if isinstance(cell, float) else str(cell).strip()
-        if not (self._columns.intervals and name in self._columns.set_to):
+            return f"{cell:g}" if isinstance(cell, float) else str(cell).strip()
+        if not (self._columns.sets_intervals and name in self._columns.set_to):
             is_counts = isinstance(cell, str) and name in self._columns.variables and COUNTS.fullmatch(cell)
             return cell if is_counts else _number(cell, comma)
         if isinstance(cell, str) and (ends := INTERVAL.fullmatch(cell.strip())):
@@ -393,8 +415,10 @@ class _Reader:
         """Return whether a mapping holds columns rather than one row."""
 
         def is_column(name: Any, cell: Any) -> bool:
-            is_set = self._columns.intervals and self._exact.get(name) in self._columns.set_to
-            return _is_sequence(cell) and not (is_set and len(cell) == 2 and not any(map(_is_sequence, cell)))
+            may_be_interval = self._columns.sets_intervals and self._headers.get(name) in self._columns.set_to
+            if not _is_sequence(cell):
+                return False
+            return not may_be_interval or len(cell) != 2 or any(map(_is_sequence, cell))
 
         return any(is_column(name, cell) for name, cell in columns.items())
 
@@ -454,16 +478,17 @@ def _column_name(name: Any, index: int) -> str:
 
 
 def _plain_name(name: str) -> str:
-    """Return a name with normalised white space and Unicode composition, which programs change."""
+    """Return a name without differences that programs make: white space, invisible characters, Unicode composition."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
     return unicodedata.normalize("NFKC", " ".join(visible.split()))
 
 
 def _is_same_unit(unit: str | None, other: str) -> bool:
-    return (
-        unit is not None
-        and len({_plain_name(string).removeprefix("in ").strip("[](),/ ").casefold() for string in (unit, other)}) == 1
-    )
+    return unit is not None and _plain_unit(unit) == _plain_unit(other)
+
+
+def _plain_unit(unit: str) -> str:
+    return _plain_name(unit).removeprefix("in ").strip("[](),/ ").casefold()
 
 
 # Cells -------------------------------------------------------------------------------------------------------
@@ -496,17 +521,17 @@ def _is_word(string: str) -> bool:
     return len(string) <= MAX_NUMBER and not is_number
 
 
-def _first_comma(table: Table, used: Iterable[int]) -> str:
-    """Return the first cell that certainly has a decimal comma, with its row; empty if there is none."""
+def _first_comma(table: Table, columns: Collection[int]) -> str:
+    """Return the first cell that certainly has a decimal comma, with its row, in words; empty if there is none."""
     for index, row in enumerate(table.rows):
-        for cell in (row[column] for column in used):
-            number = _ascii(cell) if isinstance(cell, str) and "," in cell else ""
-            if number and COMMA.fullmatch(number) and not AMBIGUOUS.fullmatch(number):
+        for cell in [row[column] for column in columns if isinstance(row[column], str)]:
+            number = _ascii_minus(cell)
+            if "," in number and COMMA.fullmatch(number) and not AMBIGUOUS.fullmatch(number):
                 return f"{number!r} in {table.label(index)}"
     return ""
 
 
-def _ascii(cell: str) -> str:
+def _ascii_minus(cell: str) -> str:
     return cell.strip().replace("\N{MINUS SIGN}", "-")
 
 
@@ -514,8 +539,8 @@ def _number(cell: Any, comma: str) -> float | None:
     """Return a cell as a number, None if it is missing.
 
     Args:
-        cell: The cell of the table.
-        comma: Cell with a decimal comma in the same table; empty if decimals have points.
+        cell: the cell.
+        comma: the cell of the same table that :func:`_first_comma` found; empty if decimals have points.
 
     Raises:
         ArgumentError: with a message that continues "the value of titre".
@@ -524,7 +549,7 @@ def _number(cell: Any, comma: str) -> float | None:
         return None
     cell = _scalar(cell)
     if isinstance(cell, str):
-        number = _parse(_ascii(cell), comma)
+        number = _parse(_ascii_minus(cell), comma)
     elif isinstance(cell, Real | Decimal):
         try:
             number = float(cell)
@@ -564,8 +589,8 @@ def _parse(string: str, comma: str) -> float:
             f"has a decimal point, {short_repr(string)}, and there is a decimal comma, {comma}; use one of them"
         )
     if AMBIGUOUS.fullmatch(string):
-        point, none = string.replace(",", "."), string.replace(",", "")
-        raise ArgumentError(f"must be a number, and {string!r} may be {none} or {point}; write which of them it is")
+        large, small = string.replace(",", ""), string.replace(",", ".")
+        raise ArgumentError(f"must be a number, and {string!r} may be {large} or {small}; write which of them it is")
     if GROUPED.fullmatch(string):
         raise ArgumentError(f"must be a number without separators between thousands; given {short_repr(string)}")
     if NUMERIC.fullmatch(string) and string.endswith("%"):

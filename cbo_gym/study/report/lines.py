@@ -1,4 +1,7 @@
-"""Beliefs along lines through the action space: one coordinate varies, the others have their best values."""
+"""What the agent believes along lines through the action space, on which one coordinate varies.
+
+The other coordinates have their best values, or those of the recommendation.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +18,25 @@ from cbo_gym.study.expectation import Band
 from cbo_gym.study.report.snapshot import KnownRound, Snapshot, number
 from cbo_gym.task import Action
 
-# Points of a line, and of a line that only measures the effect of the coordinate.
-POINTS = 31
-COARSE = 3
-# Random points of a set in the search for its best action.
-CANDIDATES = 128
+# Number of points of a line that is drawn, and of one that only measures the effect of a coordinate.
+POINTS, POINTS_FOR_EFFECT = 31, 3
+# Number of random points in the search for the best action of a set.
+RANDOM_POINTS = 128
 MAX_LINES = 12
-# From a point of the unit box to the action.
-ToAction = Callable[[np.ndarray], Action]
 
 
 class Line(NamedTuple):
     """Beliefs along one coordinate.
 
     Attributes:
-        title: Name of the set, scope or parameter.
-        axis: Name and unit of the coordinate; empty for a set without variables.
-        others: Values of the other coordinates, in words.
-        points: Native values of the coordinate, ascending.
-        band: Expected rewards there.
-        at: Native value of the coordinate in the action that is best by belief.
-        measured: Native values and rewards of the rounds played with this set.
-        domain: Domain of the coordinate.
+        title: name of the set, scope or parameter.
+        axis: name and unit of the coordinate; empty for a set without variables.
+        others: values of the other coordinates, in words.
+        points: native values of the coordinate, ascending, shape ``(n,)``.
+        band: expected rewards at the points.
+        at: native value of the coordinate in the action that the agent believes to be best.
+        measured: native value of the coordinate and reward of each round, for a set those that set it.
+        domain: domain of the coordinate.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
     @property
     def best(self) -> str:
-        """Value of the coordinate in the action that is best by belief, in words."""
+        """The value ``at`` in words."""
         return number(self.domain.label(self.at) if isinstance(self.domain, TypedDomain) else self.at)
 
 
@@ -69,8 +69,9 @@ def lines_of(snapshot: Snapshot) -> list[Line]:
 def sets_to_show(snapshot: Snapshot) -> list[int]:
     """Return the sets or scopes to show: the :data:`MAX_LINES` that were tried most."""
     codec: Any = snapshot.study.interface.codec
-    tried = Counter(int(known.action[codec.key]) for known in snapshot.rounds)
-    return sorted(sorted(range(len(codec.sets)), key=lambda index: -tried[index])[:MAX_LINES])
+    counts = Counter(int(known.action[codec.key]) for known in snapshot.rounds)
+    most_tried = sorted(range(len(codec.sets)), key=lambda index: -counts[index])[:MAX_LINES]
+    return sorted(most_tried)
 
 
 def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
@@ -95,49 +96,52 @@ def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
     best = box.best_point(played, inside)
     if best is None:
         return None
-    return box.line(title, best, max(range(len(columns)), key=lambda column: box.spread(best, column)), rounds)
+    index_of_largest = max(range(len(columns)), key=lambda index: box.effect(best, index))
+    return box.line(title, best, index_of_largest, rounds)
 
 
 def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
     if isinstance(codec, ArmCodec):
         return
-    action_of_agent = snapshot.agent.recommend()
-    has_choice = isinstance(action_of_agent, dict)
-    recommended = np.asarray(action_of_agent["values"] if has_choice else action_of_agent, dtype=float)
+    recommended = snapshot.agent.recommend()
+    has_choice = isinstance(recommended, dict)
+    values = np.asarray(recommended["values"] if has_choice else recommended, dtype=float)
     # The recommendation may be a past trial outside the bounds or the limits.
-    best, half = recommended.clip(0.0, 1.0), 0.0
+    best, half_width = values.clip(0.0, 1.0), 0.0
     if isinstance(codec, CellCodec):
-        best, half = recommended.mean(axis=0), (recommended[1] - recommended[0]) / 2
+        best, half_width = values.mean(axis=0), (values[1] - values[0]) / 2
     elif isinstance(codec, BoxCodec):
         best = round_digits(codec, codec.to_action(best))
 
     def action(point: np.ndarray) -> Action:
         if has_choice:
-            return {**action_of_agent, "values": point}
-        middle = np.clip(point, half, 1 - half)
-        return np.stack([middle - half, middle + half]) if isinstance(codec, CellCodec) else point
+            return {**recommended, "values": point}
+        if not isinstance(codec, CellCodec):
+            return point
+        middle = np.clip(point, half_width, 1 - half_width)
+        return np.stack([middle - half_width, middle + half_width])
 
     if snapshot.rewards([action(best)]) is None:
         return
     columns = list(range(len(best)))
     box = _Box(snapshot, action, columns)
     if len(columns) > MAX_LINES:
-        columns = sorted(columns, key=lambda column: -box.spread(best, column))
+        columns = sorted(columns, key=lambda column: -box.effect(best, column))
     for column in sorted(columns[:MAX_LINES]):
         yield box.line(codec.domains.names[column], best, column, snapshot.rounds)
 
 
 class _Box(NamedTuple):
-    """Some coordinates of the actions of a study, as a unit box.
+    """The unit box of some coordinates of a study's actions. Arguments ``index`` are positions in ``columns``.
 
     Attributes:
         snapshot: the study.
-        action: from a point of the box to the action.
-        columns: the coordinates.
+        action: function from a point of the box to the action.
+        columns: the coordinates, as positions in the domains of the codec.
     """
 
     snapshot: Snapshot
-    action: ToAction
+    action: Callable[[np.ndarray], Action]
     columns: Sequence[int]
 
     @property
@@ -151,7 +155,7 @@ class _Box(NamedTuple):
         ``inside`` returns the nearest point within the limits.
         """
         domains = self.domains
-        random = domains.from_uniform(np.random.default_rng(0).random((CANDIDATES, len(domains))))
+        random = domains.from_uniform(np.random.default_rng(0).random((RANDOM_POINTS, len(domains))))
         points = [inside(point) for point in (*random, *map(domains.round, played))]
         band = self.snapshot.rewards([self.action(point) for point in points])
         if band is None:
@@ -163,7 +167,7 @@ class _Box(NamedTuple):
         return best
 
     def along(self, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
-        """Return about ``count`` points on the line through ``best``, which is one of them, and the beliefs."""
+        """Return points on the line through ``best``, ``best`` among them, and the beliefs; about ``count`` points."""
         domains = self.domains
         if domains.categories(index):
             count = len(domains.categories(index))
@@ -177,19 +181,19 @@ class _Box(NamedTuple):
         assert band is not None
         return points, band
 
-    def spread(self, best: np.ndarray, index: int) -> float:
-        """Return the effect of a coordinate on the expected reward."""
-        return float(np.ptp(self.along(best, index, COARSE)[1].mean))
+    def effect(self, best: np.ndarray, index: int) -> float:
+        """Return the range of the expected reward along a coordinate."""
+        return float(np.ptp(self.along(best, index, POINTS_FOR_EFFECT)[1].mean))
 
     def line(self, title: str, best: np.ndarray, index: int, rounds: Sequence[KnownRound]) -> Line:
         """Return the line through ``best`` along a coordinate of the box."""
-        domains, varied = self.snapshot.study.interface.codec.domains, self.columns[index]
+        domains, column_varied = self.snapshot.study.interface.codec.domains, self.columns[index]
         points, band = self.along(best, index, POINTS)
         natives = {
             domains.names[column]: float(domains.scales[column].to_native(value))
             for column, value in zip(self.columns, best, strict=True)
         }
-        name, scale = domains.names[varied], domains.scales[varied]
+        name, scale = domains.names[column_varied], domains.scales[column_varied]
         others = [f"{other} = {number(value)}" for other, value in domains.labels(natives).items() if other != name]
         return Line(
             title,
@@ -198,8 +202,8 @@ class _Box(NamedTuple):
             np.array([float(scale.to_native(step)) for step in points[:, index]]),
             band,
             natives[name],
-            [(float(scale.to_native(_coordinate(known.action, varied))), known.reward) for known in rounds],
-            domains.intervals[varied],
+            [(float(scale.to_native(_coordinate(known.action, column_varied))), known.reward) for known in rounds],
+            domains.intervals[column_varied],
         )
 
 

@@ -1,4 +1,4 @@
-"""The sections of a study's report in their order, and the HTML file."""
+"""The report as a whole: its sections in their order, and the HTML file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from cbo_gym.study.trials import Entry, Status
 from cbo_gym.version import __version__
 
 SECTIONS = ("overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance")
-# Rows of the table; a page with more takes long to open.
+# Largest number of rows of the table of trials, because a page with more takes long to open.
 MAX_TRIALS = 1000
+# Titles of columns of the table of trials.
 TITLES = {
     "number": "Trial",
     "status": "Status",
@@ -110,8 +111,8 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     goals = [f"{goal.verb} {snapshot.with_unit(goal.name)}" for goal in description.goals]
     yield "Goal" if len(goals) == 1 else "Goals", ", ".join(goals)
     count = Counter[str](entry.status for entry in snapshot.study.trials)
-    parts = [f"{count[status]} {status}" for status in get_args(Status) if count[status]]
-    yield "Trials", f"{count.total()} of {description.horizon} planned" + (f": {', '.join(parts)}" if parts else "")
+    by_status = ", ".join(f"{count[status]} {status}" for status in get_args(Status) if count[status])
+    yield "Trials", f"{count.total()} of {description.horizon} planned" + (f": {by_status}" if by_status else "")
     if snapshot.rounds:
         yield "Best measured", _best_measured(snapshot)
     yield "Imported", f"{snapshot.imported} rounds"
@@ -129,36 +130,32 @@ def _best_measured(snapshot: Snapshot) -> str:
     if snapshot.description.objectives:
         return f"{len(snapshot.front)} of {len(snapshot.rounds)} rounds are not dominated"
     best, unit = snapshot.rounds[snapshot.front[0]], snapshot.description.units.get(snapshot.units.objectives[0], "")
+    reward = f"{number(best.reward)} {unit}".rstrip()
     source = "imported data" if best.number is None else f"trial {best.number}"
-    return f"{number(best.reward)} {unit}".rstrip() + f" in {source}, with {snapshot.action_words(best.action)}"
+    return f"{reward} in {source}, with {snapshot.action_words(best.action)}"
 
 
 def _now(snapshot: Snapshot, preview: bool) -> dict[str, Any]:
-    pending = [
-        [
-            entry.number,
-            (f"at {snapshot.words(entry.context)}: " if entry.context else "")
-            + snapshot.action_words(snapshot.units.from_flat(entry.action)),
-            f"known: {snapshot.words(known)}; {entry.why}" if (known := _known(entry)) else entry.why,
-        ]
-        for entry in snapshot.study.trials
-        if entry.is_running
-    ]
+    running = [_running_row(snapshot, entry) for entry in snapshot.study.trials if entry.is_running]
     following = "No trial is running; ask for the next one."
-    if preview and not pending and (action := snapshot.next()) is not None:
-        sentences = [
-            f"{name} expected to be {mean} ({ends})"
-            for name, band in snapshot.forecasts([action]).items()
-            for mean, ends in [interval(band)]
-        ]
-        expected = f", with {' and '.join(sentences)}" if sentences else ""
-        following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{expected}."
+    if preview and not running and (action := snapshot.next()) is not None:
+        expected = []
+        for name, band in snapshot.forecasts([action]).items():
+            mean, ends = interval(band)
+            expected.append(f"{name} expected to be {mean} ({ends})")
+        condition = f", with {' and '.join(expected)}" if expected else ""
+        following = f"No trial is running. The next suggestion will be {snapshot.action_words(action)}{condition}."
     recommendation = _recommended_set if snapshot.description.objectives else _recommendation
-    return {"pending": pending, "next": following, "recommended": recommendation(snapshot)}
+    return {"pending": running, "next": following, "recommended": recommendation(snapshot)}
 
 
-def _known(entry: Entry) -> dict[str, Any]:
-    return {name: value for name, value in entry.values.items() if value is not None}
+def _running_row(snapshot: Snapshot, entry: Entry) -> list[Any]:
+    action, why = snapshot.action_words(snapshot.units.from_flat(entry.action)), entry.why
+    if entry.context:
+        action = f"at {snapshot.words(entry.context)}: {action}"
+    if known := {name: value for name, value in entry.values.items() if value is not None}:
+        why = f"known: {snapshot.words(known)}; {why}"
+    return [entry.number, action, why]
 
 
 def _recommended_set(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -170,8 +167,8 @@ def _recommended_set(snapshot: Snapshot) -> dict[str, Any] | None:
         header.append(snapshot.with_unit(name))
         for row, action in zip(rows, recommended, strict=True):
             ends = action.expected.intervals.get(name)
-            summary = "" if ends is None else f" ({number(ends[0])} to {number(ends[1])})"
-            row.append(f"{number(action.expected[name])}{summary}")
+            brackets = "" if ends is None else f" ({number(ends[0])} to {number(ends[1])})"
+            row.append(f"{number(action.expected[name])}{brackets}")
     summary = f"{len(rows)} actions, none of which is expected to dominate another" if len(rows) > 1 else rows[0][0]
     return {"where": "", "words": summary, "header": header, "rows": rows, "note": ", with 95 % intervals in brackets"}
 
@@ -189,23 +186,22 @@ def _recommendation(snapshot: Snapshot) -> dict[str, Any] | None:
     # A third-party agent may have no model.
     except Exception:
         return content
-    limits = snapshot.study.interface.problem.outcomes.constraints
-    met = {limit: f", with {percent(share)} in a new outcome" for limit, share in expected.probabilities.items()}
-    rows = [
-        [
-            snapshot.with_unit(name),
-            value,
-            *("" if ends is None else f"{number(ends[0])} to {number(ends[1])}" for ends in intervals),
-            ", ".join(f"{limit}{met.get(str(limit), '')}" for limit in limits if limit.node == name),
-        ]
-        for name, value, *intervals in expected.rows()
-        if name not in done
-    ]
+    rows = []
+    for name, value, *intervals in expected.rows():
+        if name in done:
+            continue
+        ends_in_words = ["" if ends is None else f"{number(ends[0])} to {number(ends[1])}" for ends in intervals]
+        constraints = []
+        for limit in snapshot.study.interface.problem.outcomes.constraints:
+            if limit.node == name:
+                share = expected.probabilities.get(str(limit))
+                constraints.append(str(limit) if share is None else f"{limit}, with {percent(share)} in a new outcome")
+        rows.append([snapshot.with_unit(name), value, *ends_in_words, ", ".join(constraints)])
     header = ["Variable", "Mean", "95 % interval of the mean", "of a new outcome", "Constraint"]
-    kept = [0, 1, *(column for column in (2, 3, 4) if any(row[column] for row in rows))]
+    filled = [0, 1, *(column for column in (2, 3, 4) if any(row[column] for row in rows))]
     return content | {
-        "header": [header[column] for column in kept],
-        "rows": [[row[column] for column in kept] for row in rows],
+        "header": [header[column] for column in filled],
+        "rows": [[row[column] for column in filled] for row in rows],
     }
 
 

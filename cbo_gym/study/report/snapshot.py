@@ -21,10 +21,10 @@ class KnownRound(NamedTuple):
     """A round whose outcome is known.
 
     Attributes:
-        number: Number of the trial; None for imported data.
-        action: The action as it was done.
-        values: Variable -> value; None if it was not measured.
-        objectives: Objective -> value, in the study's units.
+        number: number of the trial; None for imported data.
+        action: the action that was done.
+        values: variable -> value; None if it was not measured.
+        objectives: objective -> value, in the study's units.
     """
 
     number: int | None
@@ -40,20 +40,18 @@ class KnownRound(NamedTuple):
 
 
 class Snapshot:
-    """A study and a copy of its agent, in contextual mode in the context of the last trial.
-
-    Args:
-        study: The study.
+    """A study and a copy of its agent at one moment. In contextual mode they are in the context of the last trial.
 
     Attributes:
-        description: Description of the study.
-        units: Conversion of actions and values.
-        rounds: Rounds that show the reward of an action: imported data, then trials.
-        others: Measured values of all other rounds, except those of campaigns with other mechanisms.
-        imported: Number of rounds of imported data.
-        agent: Copy of the agent; None if there are no beliefs to show.
-        no_beliefs: Reason why there are no beliefs.
-        context: Context of the last trial; None in the other modes.
+        study: the study.
+        description: the description of the study.
+        units: the conversion of actions and values.
+        rounds: rounds that show the reward of an action: imported data, then trials.
+        others: measured values of all other rounds, except those of campaigns with other mechanisms.
+        imported: number of rounds of imported data.
+        agent: copy of the agent; None if there are no beliefs to show.
+        no_beliefs: reason why there are no beliefs.
+        context: context of the last trial; None in the other modes.
     """
 
     def __init__(self, study: Study) -> None:
@@ -61,8 +59,8 @@ class Snapshot:
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
         state, self.agent, self.no_beliefs = study.agent_snapshot(self.context)
-        known = ("measured", "partial", "closed")
-        trials = [entry.record for entry in state.trials.entries.values() if entry.status in known]
+        with_values = ("measured", "partial", "closed")
+        trials = [entry.record for entry in state.trials.entries.values() if entry.status in with_values]
         self.imported = len(state.imported)
         self.rounds, self.others = list[KnownRound](), list[Mapping[str, Any]]()
         for record in (*state.imported, *trials):
@@ -83,7 +81,7 @@ class Snapshot:
 
     @cached_property
     def front(self) -> list[int]:
-        """Indices of the rounds that no other dominates; with one objective, of the best one."""
+        """Indices of the rounds on the Pareto front; with one objective, of the best round."""
         return self.units.front([(known.action, known.values) for known in self.rounds])
 
     @cached_property
@@ -108,8 +106,8 @@ class Snapshot:
 
     def measurements(self, name: str) -> list[Any]:
         """Return the measured values of a variable, numbers or labels, in the order of the rounds."""
-        values = [*(known.values for known in self.rounds), *self.others]
-        return [value for row in values if (value := row.get(name)) is not None]
+        rounds = [*(known.values for known in self.rounds), *self.others]
+        return [values[name] for values in rounds if values.get(name) is not None]
 
     # Words ---------------------------------------------------------------------------------------------------
 
@@ -118,16 +116,15 @@ class Snapshot:
         return f"{name} [{self.description.units[name]}]" if name in self.description.units else name
 
     def choice_name(self, index: int) -> str:
-        """Return the name of a set or scope: ``{feed, ph}``."""
-        codec = self.study.interface.codec
-        return codec.choices[index] if getattr(codec, "sets", ("",))[index] else "nothing set, only observe"
+        """Return the name of a set or scope, such as ``{feed, ph}``."""
+        codec: Any = self.study.interface.codec
+        return codec.choices[index] if codec.sets[index] else "nothing set, only observe"
 
     def words(self, done: Mapping[str, Any]) -> str:
-        """Return an action in words: ``ph = 6.8, feed = 2.1 g/h``."""
-        parts = [
-            f"{name} = {number(value)} {self.description.units.get(name, '')}".rstrip() for name, value in done.items()
-        ]
-        return ", ".join(parts) or "nothing set"
+        """Return values in words: ``ph = 6.8, feed = 2.1 g/h``."""
+        units = self.description.units
+        assignments = [f"{name} = {number(value)} {units.get(name, '')}".rstrip() for name, value in done.items()]
+        return ", ".join(assignments) or "nothing set"
 
     def action_words(self, action: Action) -> str:
         return self.words(self.units.native_values(action))
@@ -139,6 +136,6 @@ def number(value: Any) -> str:
 
 
 def interval(band: Band, index: int = 0) -> tuple[str, str]:
-    """Return a mean, and its interval as ``low to high``."""
+    """Return the mean of an action, and its interval as ``low to high``."""
     low, mean, high = (number(float(values[index])) for values in (band.low, band.mean, band.high))
     return mean, f"{low} to {high}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY, RULE, AXIS = "#0072b2", "#d55e00", "#777777", "#dddddd", "#555555"
-# Colours of figures, and the variables of the style sheet that replace them.
+# Colour of figures -> variable of the style sheet that replaces it.
 VARIABLES = {
     BLUE: "blue",
     ORANGE: "orange",
@@ -38,7 +38,8 @@ VARIABLES = {
     COLOURS["acted on"]: "acted-on",
     COLOURS["context"]: "context",
 }
-ON_PAGE: dict[str, Any] = {
+# Parameters of Matplotlib in addition to those of all reports.
+PAGE_STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "grid.color": RULE,
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
@@ -53,16 +54,16 @@ def page_style() -> Iterator[None]:
     """Draw figures in the style of the page."""
     from matplotlib import rc_context
 
-    with rc_context(STYLE | ON_PAGE):
+    with rc_context(STYLE | PAGE_STYLE):
         yield
 
 
 def image(figure: Figure, label: str) -> str:
-    """Return a figure as SVG with ids that no other figure has; to be called within :func:`page_style`.
+    """Return a figure as SVG, with ids that no other figure has. Call it within :func:`page_style`.
 
     Args:
-        figure: The figure.
-        label: Description of the figure for screen readers.
+        figure: the figure.
+        label: description of the figure for screen readers.
     """
     figure.patch.set_visible(False)
     svg = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
