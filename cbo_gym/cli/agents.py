@@ -65,7 +65,7 @@ def list_agents(
 
 
 def _cards(names: list[str]) -> list[AgentCard]:
-    """Return the cards of agents; those that match a pattern but cannot be imported are left out with a warning.
+    """Return the cards of agents. Warn of an agent that matches a pattern and cannot be imported, and leave it out.
 
     Agents of other packages are imported in separate processes.
     """
@@ -82,12 +82,12 @@ def _cards(names: list[str]) -> list[AgentCard]:
     cards = []
     for name in expand(names, known_agents(), AGENTS_LISTED_BY):
         try:
-            bare, seconds = bare_name(name), MAKING_SECONDS if name in names else LISTING_SECONDS
+            bare = bare_name(name)
             if bare in zoo():
                 require_unshared(bare)
                 cards.append(known[bare] if bare in known else agent_card(bare))
             else:
-                cards.append(isolated_card(bare, seconds))
+                cards.append(isolated_card(bare, MAKING_SECONDS if name in names else LISTING_SECONDS))
         except CBOGymError as error:
             if name in names:
                 raise

@@ -1,4 +1,4 @@
-"""The application, and the parameters and errors that its commands share."""
+"""The application of Typer, and the parameters, help texts and errors that its commands share."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cbo_gym.errors import CBOGymError, did_you_mean, printable
 from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
+# An ANSI escape sequence that sets a colour.
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 #: Exit status after Ctrl-C.
 STOPPED = 130
@@ -41,7 +42,7 @@ Names = TypeVar("Names", str, list[str], None)
 
 
 class Group(typer.core.TyperGroup):
-    """Commands whose expected errors are printed in one line, with exit status 2; other errors are bugs."""
+    """Group of commands that prints expected errors in one line, with exit status 2; other errors are bugs."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -64,20 +65,21 @@ class Group(typer.core.TyperGroup):
             _say("Stopped.", "")
             raise typer.Exit(STOPPED) from error
         except (CBOGymError, OSError) as error:
-            is_of_file = isinstance(error, OSError) and error.filename is not None
-            message = f"{error.filename}: {error.strerror}" if is_of_file else str(error)  # type: ignore[union-attr]
+            message = str(error)
+            if isinstance(error, OSError) and error.filename is not None:
+                message = f"{error.filename}: {error.strerror}"
             _say("[red]Error:[/red]", message)
             raise typer.Exit(2) from error
 
 
 def _with_hint(message: str) -> str:
-    """Add the closest choices to a message about a value that is not one of an option's choices."""
+    """Add the closest choices to Typer's message about a value that is not among the choices of an option."""
     match = re.fullmatch(r"(?:Value error, )?('(.*)' is not one of (.*?))\.?", message, re.DOTALL)
     return message if match is None else match[1] + did_you_mean(match[2], re.findall("'(.*?)'", match[3]))
 
 
 def _say(label: str, message: str) -> None:
-    """Print a line on the error stream, above a progress bar if there is one, without colours."""
+    """Print a line on the error stream, above a progress bar if there is one. The message has no colours."""
     line = printable(" ".join(COLOUR.sub("", message).split()))
     Console(stderr=True).print(f"{label} {escape(line)}", soft_wrap=True)
 
@@ -85,8 +87,8 @@ def _say(label: str, message: str) -> None:
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(f"cbo-gym {__version__}")
         raise typer.Exit
 
@@ -101,9 +103,9 @@ def options(
 
 
 def add_cwd(names: Names) -> Names:
-    """Append the working directory to Python's search path if one of the names is an import path.
+    """Append the working directory to Python's search path if one of the names is an import path; return the names.
 
-    Files there are found then. They do not replace installed modules, and are run only if they are named.
+    Modules of the directory do not replace installed ones, and run only if they are named.
     """
     paths: list[str] = [names] if isinstance(names, str) else names or []
     folder = str(Path.cwd())

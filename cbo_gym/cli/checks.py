@@ -1,4 +1,7 @@
-"""check: the contract of an agent or a problem, and for a new agent of this package what it still lacks."""
+"""The commands check agent and check problem: the contract that a new agent or problem must keep.
+
+For an agent of this package they also list what it still lacks, such as its page in the docs.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def _envs(mode: str) -> list[str]:
 
 
 def _contract(agent: str, envs: list[str]) -> tuple[str, str, str]:
-    """Check the contract on the first environment that the agent plays."""
+    """Check the contract on the first environment that the agent plays; return a row of the table."""
     from cbo_gym.testing import ContractError, check_agent
 
     for env in envs:
@@ -97,17 +100,23 @@ def _contract(agent: str, envs: list[str]) -> tuple[str, str, str]:
 
 
 def _parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the parts of an agent of this package: the state, the name, and for a missing part the way to add it."""
+    """Yield a row of the table for each part of an agent of this package: state, name, and how to add a missing part.
+
+    Args:
+        root: folder of the checkout.
+        name: name of the agent.
+        path: import path of its class.
+    """
     from cbo_gym.agent_registry.cards import agent_card, zoo_cards
 
     def holds(file: str, content: str) -> bool:
         return (root / file).is_file() and content in (root / file).read_text(encoding="utf-8")
 
-    card = agent_card(name)
-    page = f"docs/methods/{name}.md"
+    card, page, class_name = agent_card(name), f"docs/methods/{name}.md", path.partition(":")[2]
+    # Part -> whether it is present, and how to add it.
     parts = {
         "agents/__init__.pyi": (
-            holds("agents/__init__.pyi", f" as {path.partition(':')[2]}\n"),
+            holds("agents/__init__.pyi", f" as {class_name}\n"),
             "import the class there, so that cbo_gym.agents has it",
         ),
         "meanings of all parameters": (
@@ -120,25 +129,15 @@ def _parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str, str]]:
             "write the paper, the method in mathematics, and its '## Departures from the paper'",
         ),
         "docs/guide/catalogue.md": (holds("docs/guide/catalogue.md", f"`{name}`"), "add a row"),
-        "tests/record.json": (
-            holds("tests/record.json", f'"{name} on '),
-            "python -m tests.record --new",
-        ),
+        "tests/record.json": (holds("tests/record.json", f'"{name} on '), "python -m tests.record --new"),
         "docs/data/agents.csv": (holds("docs/data/agents.csv", f",{name},"), f"make agent-results AGENT={name}"),
-        "tests/surface.txt": (
-            holds("tests/surface.txt", f"cbo_gym.agents.{path.partition(':')[2]}("),
-            "make surface",
-        ),
+        "tests/surface.txt": (holds("tests/surface.txt", f"cbo_gym.agents.{class_name}("), "make surface"),
     }
     for part, (is_present, remedy) in parts.items():
         yield ("ok", part, "") if is_present else ("missing", part, remedy)
 
 
 def _report(rows: list[tuple[str, str, str]]) -> NoReturn:
-    """Print what was checked, and end with the status.
-
-    Raises:
-        typer.Exit: always, with the status 1 if anything failed or is missing.
-    """
+    """Print what was checked, and exit with the status 1 if anything failed or is missing, else 0."""
     print_table("", ["", "checked", "what to do"], rows)
     raise typer.Exit(int(any(state != "ok" for state, *_ in rows)))

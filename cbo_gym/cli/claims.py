@@ -1,4 +1,4 @@
-"""The command claims, which judges the claims of a paper by the published runs."""
+"""The command claims, which judges the claims of a paper about its methods by the published runs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def claims(
     from cbo_gym.evaluation.claims import tables
     from cbo_gym.evaluation.claims.papers import papers
 
-    known = {paper.suite: paper for paper in papers()}
+    by_suite = {paper.suite: paper for paper in papers()}
     if suite is None:
-        print_table("", ["suite", "paper", "title"], [[p.suite, p.short, p.title] for p in known.values()])
+        print_table("", ["suite", "paper", "title"], [[p.suite, p.short, p.title] for p in by_suite.values()])
         return
-    if suite not in known:
-        raise ArgumentError(f"there are no claims of {suite!r}{name_hint(suite, list(known), 'cbo-gym claims')}")
-    paper = known[suite]
+    if suite not in by_suite:
+        raise ArgumentError(f"there are no claims of {suite!r}{name_hint(suite, list(by_suite), 'cbo-gym claims')}")
+    paper = by_suite[suite]
     groups = tables.judge_claims(paper, tables.paper_runs(paper, tables.published_parts(store)))
     if as_csv:
         sys.stdout.write(tables.claims_csv(groups))

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.comparison.pairwise import Comparison
     from cbo_gym.evaluation.runs.results import Run
 
-#: Number of lines about failed and skipped runs.
+#: Largest number of lines about failed and skipped runs.
 MAX_UNFINISHED = 6
 #: Columns that a narrow terminal hides, the first hidden first.
 EXPENDABLE_OVERALL = ("run_seconds", "probability", "score", "seconds", "average_score")
-#: Columns that only the rows over environments of a comparison have.
+#: Columns that only a comparison's rows over several environments have.
 OVERALL_ONLY = ("envs", "pairs", "p_value", "least_p_value")
 FolderArgument = Annotated[
     Path,
@@ -194,9 +194,11 @@ def print_board(board: Leaderboard) -> None:
     )
     from cbo_gym.evaluation.runs.results import last_line
 
-    expendable = sorted((metric for metric in METRICS.values() if metric.expendable), key=lambda m: -m.expendable)
+    # A narrow terminal hides the most expendable metrics first.
+    metrics = sorted(METRICS.values(), key=lambda metric: -metric.expendable)
+    expendable = [metric.title for metric in metrics if metric.expendable]
     by_env = {str(env): env_table(board, str(env)) for env in board.per_env["env"].unique(maintain_order=True)}
-    hidden = hidden_columns([(table.header, table.lines) for table in by_env.values()], [m.title for m in expendable])
+    hidden = hidden_columns([(table.header, table.lines) for table in by_env.values()], expendable)
     for env, table in by_env.items():
         print_table(printable(env), table.header, table.lines, hidden=hidden)
         chosen = choice_table(board, env)
@@ -207,8 +209,8 @@ def print_board(board: Leaderboard) -> None:
     hidden_overall = hidden_columns([(table.header, table.lines) for table in by_group.values()], droppable)
     for title, table in by_group.items():
         print_table(title, table.header, table.lines, hidden=hidden_overall)
-    lost = {"without the true graph": graph_loss_tables(board), "on instances": instance_tables(board)}
-    for condition, tables in lost.items():
+    losses = {"without the true graph": graph_loss_tables(board), "on instances": instance_tables(board)}
+    for condition, tables in losses.items():
         for env, table in tables.items():
             print_table(f"Score lost {condition}, {printable(env)}", table.header, table.lines)
     if incomplete := completeness(board):
@@ -261,7 +263,7 @@ def compare(
         details = {"agent": result.agent, "other": result.other, "test": pairwise.TEST, "unpaired": result.unpaired}
         print_json(details | {"per_env": per_env, "overall": overall})
     elif as_csv:
-        # Rows over environments have neither an environment nor seeds.
+        # In rows over several environments, the environment and the seeds are empty.
         names = [*result.per_env.columns, *OVERALL_ONLY]
         rows = [*per_env, *({"mode": row["group"], **row} for row in overall)]
         print_csv(names, [{name: row.get(name) for name in names} for row in rows])

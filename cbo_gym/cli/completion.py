@@ -1,4 +1,4 @@
-"""Completion of values in a shell, without importing an agent."""
+"""Completion of values in a shell. To be fast, it imports no agent."""
 
 from __future__ import annotations
 

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from cbo_gym.agent_registry.labels import Spec
     from cbo_gym.modes.oracles import Oracle
 
+# Columns of the CSV, and keys of the JSON, that list and optimum print.
 LISTED = (
     "id", "mode", "horizon", "optimum", "optimum_standard_error", "random_value", "random_standard_error", "tags",
     "paper", "section",
 )  # fmt: skip
-MAX_ARMS = 27
 COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value", "random_standard_error")
+# Largest number of arms that show prints.
+MAX_ARMS = 27
 
 
 @app.command("list")
@@ -80,14 +82,14 @@ def _select_entries(mode: Mode | None, tag: str | None, paper: str | None) -> li
         and (paper is None or paper.lower() in f"{entry.paper} {entry.section}".lower())
     ]
     if not selected:
-        known = {
+        choices = {
             "modes": {entry.mode.value for entry in entries()},
             "tags": {tag for entry in entries() for tag in entry.tags},
             "papers": {entry.paper for entry in entries()},
         }
-        hint = did_you_mean(tag, known["tags"]) if tag is not None else ""
-        choices = "; ".join(f"the {name} are {', '.join(sorted(values))}" for name, values in known.items())
-        raise ArgumentError(f"no environment matches{hint}; {choices}")
+        hint = did_you_mean(tag, choices["tags"]) if tag is not None else ""
+        lists = "; ".join(f"the {noun} are {', '.join(sorted(names))}" for noun, names in choices.items())
+        raise ArgumentError(f"no environment matches{hint}; {lists}")
     return selected
 
 
@@ -205,7 +207,7 @@ def _fields(document: dict[str, Any]) -> list[tuple[str, str]]:
         *((f"do({variable['name']})", _range(variable)) for variable in document["settable"]),
         *((f"scope {i}", scope) for i, scope in enumerate(document["scopes"])),
         *((f"arm {i}", arm) for i, arm in enumerate(document["arms"][:MAX_ARMS])),
-        *([("...", f"{more} more arms")] if (more := len(document["arms"]) - MAX_ARMS) > 0 else []),
+        *([("...", f"{len(document['arms']) - MAX_ARMS} more arms")] if len(document["arms"]) > MAX_ARMS else []),
         ("optimum", f"{best['value']:.6g} (standard error {best['standard_error']:.1g})"),
         ("reached at", best["in_words"]),
         ("random action", f"{best['random_value']:.6g} (standard error {best['random_standard_error']:.1g})"),
@@ -226,8 +228,9 @@ def _range(bounds: dict[str, Any]) -> str:
 
 def _causes(node: dict[str, Any]) -> str:
     line = f"{node['node']} <- {', '.join(node['causes']) or '(noise)'}"
-    line += f"   confounded with {', '.join(node['confounded_with'])}" if node["confounded_with"] else ""
-    return line + ("   reward" if node["reward"] else "")
+    if node["confounded_with"]:
+        line += f"   confounded with {', '.join(node['confounded_with'])}"
+    return f"{line}   reward" if node["reward"] else line
 
 
 @app.command()
@@ -285,5 +288,5 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
             )
             if write:
                 write_optimum(registry_path(), entry.id, optimum)
-            known = {"id": entry.id, **optimum.model_dump(), "in_words": to_string(codec, record)}
-            yield {name: known[name] for name in COMPUTED}
+            fields = {"id": entry.id, **optimum.model_dump(), "in_words": to_string(codec, record)}
+            yield {name: fields[name] for name in COMPUTED}

@@ -1,4 +1,7 @@
-"""Tables of Rich with columns as wide as their cells, or narrowed between words."""
+"""Tables of Rich whose columns are as wide as their cells, or narrower if the terminal is.
+
+Rich alone would break words and numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from rich.text import Text
 
 from cbo_gym.errors import printable
 
-#: Number of characters between columns.
+# Number of characters between columns.
 GAP = 2
 # A cell that begins like a number, is a dash or is empty.
 NUMBER = re.compile(r"[-+]?[\d.]|-?$")
@@ -24,7 +27,7 @@ def layout(
 ) -> tuple[Table, list[str]]:
     """Return a table, and the titles of the columns that do not fit.
 
-    If the width is too small, first titles break between words, then cells that are not numbers, the widest column
+    If the table is too wide, titles are broken between words, then cells that are not numbers, in the widest column
     first; then columns are dropped. A word is broken only if it is longer than half the width.
 
     Args:
@@ -59,9 +62,8 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int] | None:
     """Return the widths of columns, each a title and its cells; None if they do not fit even at their narrowest."""
-    full_widths = [max(map(cell_len, column)) for column in columns]
-    available = None if width is None else width - GAP * (len(columns) - 1)
-    if width is None or available is None or sum(full_widths) <= available:
+    full_widths, gaps = [max(map(cell_len, column)) for column in columns], GAP * (len(columns) - 1)
+    if width is None or sum(full_widths) + gaps <= width:
         return full_widths
     min_widths, widths = [], []
     for title, *cells in columns:
@@ -72,7 +74,8 @@ def _widths(columns: Sequence[Sequence[str]], width: int | None) -> list[int] | 
         min_widths.append(max(longest, cells_width if are_numbers else 0))
         # Titles are narrowed before cells are.
         widths.append(max(min_widths[-1], cells_width))
-    while sum(widths) > available:
+    while sum(widths) + gaps > width:
+        # The widest column that can be narrowed.
         widest = max(range(len(widths)), key=lambda index: (widths[index] > min_widths[index], widths[index]))
         if widths[widest] <= min_widths[widest]:
             return None

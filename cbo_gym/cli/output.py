@@ -18,7 +18,7 @@ from cbo_gym._util.files import csv_cell
 from cbo_gym.cli.layout import layout
 from cbo_gym.errors import ArgumentError, printable
 
-#: Prints results; lines break only on a terminal.
+#: Prints results. Lines are broken at the width of a terminal, but not in a pipe.
 console = Console(soft_wrap=not sys.stdout.isatty())
 
 JsonOption = Annotated[
@@ -27,15 +27,12 @@ JsonOption = Annotated[
 CsvOption = Annotated[
     bool, typer.Option("--csv", help="Print CSV with a header, and nothing else, to standard output.")
 ]
+# Hints where hidden columns can be found.
 SEE_CSV, SEE_JSON = "--csv has them", "--json has them"
 
 
 def require_one_format(as_json: bool, as_csv: bool) -> None:
-    """Refuse both options together.
-
-    Raises:
-        ArgumentError: if both are given.
-    """
+    """Raise ArgumentError if both options are given."""
     if as_json and as_csv:
         raise ArgumentError("give one of --json and --csv, not both")
 
@@ -46,7 +43,7 @@ def say(line: str, style: str = "", *, whole: bool = False) -> None:
     Args:
         line: the line. Characters that cannot be printed are shown as escapes.
         style: style of Rich.
-        whole: leave line breaks to the terminal, so that a path can be copied.
+        whole: whether to leave line breaks to the terminal, so that a path can be copied.
     """
     console.print(Text(printable(line), style), highlight=False, soft_wrap=whole or None)
 
@@ -62,7 +59,7 @@ def print_table(
     """Print a table. In a terminal it fits the width; in a pipe it is as wide as its content.
 
     Args:
-        title: line above the table, which adds an empty line below it; empty for none.
+        title: line above the table; empty for none. A table with a title has an empty line below it.
         header: titles of the columns; all empty for a table without titles.
         rows: rows with a cell per column.
         droppable: titles of columns that may be hidden in a narrow terminal, in this order.
@@ -71,15 +68,15 @@ def print_table(
     Returns:
         The titles of droppable columns that were hidden, for :func:`print_hidden`.
     """
-    kept = [index for index, name in enumerate(header) if name not in hidden]
-    header, rows = [header[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    shown = [index for index, name in enumerate(header) if name not in hidden]
+    header, rows = [header[index] for index in shown], [[row[index] for index in shown] for row in rows]
     table, dropped = layout(header, rows, _width(), [name for name in droppable if name not in hidden])
     if title:
         say(title, "bold")
-    for line in Segment.split_lines(console.render(table)):
-        line_of_cells = Text.assemble(*((segment.text, segment.style or "") for segment in line))
-        line_of_cells.rstrip()
-        console.print(line_of_cells, soft_wrap=True, highlight=False)
+    for segments in Segment.split_lines(console.render(table)):
+        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
+        line.rstrip()
+        console.print(line, soft_wrap=True, highlight=False)
     if title:
         console.print()
     return dropped
@@ -94,12 +91,10 @@ def hidden_columns(
         tables: header and rows of each table.
         droppable: titles of columns that may be hidden, in this order.
     """
-    dropped = {
-        name
-        for header, rows in tables
-        for name in layout(header, rows, _width(), [title for title in droppable if title in header])[1]
-    }
-    return [name for name in droppable if name in dropped]
+    hidden = set[str]()
+    for header, rows in tables:
+        hidden.update(layout(header, rows, _width(), [title for title in droppable if title in header])[1])
+    return [title for title in droppable if title in hidden]
 
 
 def _width() -> int | None:
@@ -118,15 +113,15 @@ def print_json(document: object) -> None:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def flatten(document: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield a document as pairs of a path and a value: ``("graph.0.node", "X0")``; a list of strings is one value."""
+    """Yield each value of a document with its path: ``("graph.0.node", "X0")``. A list of strings is one value."""
     if isinstance(document, Mapping):
         items: Iterable[tuple[object, object]] = document.items()
     elif isinstance(document, list) and not _is_strings(document):
@@ -143,9 +138,10 @@ def _is_strings(value: object) -> TypeGuard[list[str]]:
 
 
 def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Print rows as CSV, each as soon as it is available; lists of strings are joined by commas, others are JSON.
+    """Print rows as CSV, each as soon as it is available.
 
-    Strings are escaped by :func:`cbo_gym._util.files.csv_cell`.
+    A list of strings is joined by commas; other lists and mappings are written as JSON. Strings that a spreadsheet
+    would run as formulas are escaped.
     """
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)

@@ -1,4 +1,7 @@
-"""Commands publish, verify, replay and check-submission."""
+"""The commands publish, verify, replay and check-submission, for the store of published results.
+
+Whoever has results publishes them; whoever keeps a store checks them by playing some runs again.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ def publish(
 
 
 def _warn_of_differences(path: Path) -> None:
-    """Print how a submission differs from the suite of its name; check-submission refuses it if it does."""
+    """Print how a submission differs from the suite of its name, because check-submission would refuse it."""
     from cbo_gym.evaluation.runs.suite_runs import differences
     from cbo_gym.evaluation.store.codec import read_store_file
     from cbo_gym.evaluation.suites import load_all
@@ -130,7 +133,7 @@ def verify(
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=len(chosen))
         outcomes = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
-    # Other hardware alone can make a run diverge from the stored one, so only its group can differ.
+    # Other hardware alone can make a single run diverge from the stored one, so only groups of runs are judged.
     outcomes = [replace(outcome, verdict="diverges") if outcome.diverged else outcome for outcome in outcomes]
     groups = agreements(outcomes, stored)
     if as_json:
@@ -213,6 +216,7 @@ def _print_table(replays: Sequence[Replay]) -> None:
 def _count_verdicts(verdicts: Iterable[str], noun: str) -> str:
     counts = Counter(verdicts)
     plural = "" if counts.total() == 1 else "s"
+    # "1 differs", but "2 differ".
     tally = [f"{count} {verdict if count == 1 else verdict.removesuffix('s')}" for verdict, count in counts.items()]
     return f"{counts.total()} {noun}{plural}: {', '.join(tally)}"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cbo_gym.evaluation.play.sweep import Backend, Job
     from cbo_gym.evaluation.runs.results import Recommend, Run
 
-# Number of steps of a sweep's progress bar for each run.
+# Number of times that each run of a sweep moves the progress bar.
 PROGRESS_STEPS = 100
 # Fields of a run that are empty or redundant when it was just played.
 NOT_PRINTED = ("table", "status", "error", "secret", "unverified", "actions", "recommendations")
@@ -106,10 +106,11 @@ def _print_run(result: Run) -> None:
         "simple_regret": "simple regret",
     }
     title = f"{result.agent} on {result.env}, seed {result.seed}; optimum {result.optimum:.6g}"
-    lines = [result.table.row(number - 1, named=True) for number in numbers]
-    rows = [
-        [str(row["round"]), *("-" if row[name] is None else f"{row[name]:.5g}" for name in columns)] for row in lines
-    ]
+    rows = []
+    for number in numbers:
+        values = result.table.row(number - 1, named=True)
+        cells = ["-" if values[name] is None else f"{values[name]:.5g}" for name in columns]
+        rows.append([str(values["round"]), *cells])
     print_table(title, ["round", *columns.values()], rows)
     seconds = ", ".join(
         f"{name.partition('_')[0]} {result.table[name].to_numpy().mean():.3g}" for name in TIMING_COLUMNS
@@ -197,50 +198,49 @@ def sweep(
 
     # The sweep checks the word, as it does the backend.
     schedule = cast("Recommend", recommend)
-    chosen, counted, horizon = grid(suite, envs, seeds, first_seed, horizon)
+    chosen_envs, seed_range, horizon = grid(suite, envs, seeds, first_seed, horizon)
     if dry_run:
-        grid_jobs = plan(agents, chosen, counted, out, horizon, schedule, skip_published, blind, batch)
+        grid_jobs = plan(agents, chosen_envs, seed_range, out, horizon, schedule, skip_published, blind, batch)
         _print_plan(grid_jobs, skip_published, None if backend == "dask" else jobs)
         return
     with progress_bar() as progress:
         bar = progress.add_task("runs", total=None)
-        # Run in progress -> share of its rounds that are played.
-        ended, playing = 0, dict[tuple[str, str, int], float]()
+        # Number of runs that have ended; run in progress -> share of its rounds that are played.
+        ended, shares = 0, dict[tuple[str, str, int], float]()
 
         def show() -> None:
-            progress.update(bar, completed=ended + sum(list(playing.values())))
+            progress.update(bar, completed=ended + sum(list(shares.values())))
 
-        def start(total: int, to_do: int) -> None:
+        def on_start(total: int, to_do: int) -> None:
             nonlocal ended
             ended = total - to_do
             progress.update(bar, total=total, completed=ended)
 
-        def show_round(last: PlayedRound) -> None:
-            playing[last.agent, last.env, last.seed] = last.round / last.horizon
+        def on_round(last: PlayedRound) -> None:
+            shares[last.agent, last.env, last.seed] = last.round / last.horizon
             show()
 
-        def end(finished: Run) -> None:
+        def on_run(run: Run) -> None:
             nonlocal ended
             ended += 1
-            playing.pop((finished.agent, finished.env, finished.seed), None)
+            shares.pop((run.agent, run.env, run.seed), None)
             show()
-            if finished.status == "failed":
-                name = f"{finished.agent} on {finished.env}, seed {finished.seed}"
-                reason = last_line(finished.error)
+            if run.status == "failed":
+                name, reason = f"{run.agent} on {run.env}, seed {run.seed}", last_line(run.error)
                 progress.console.print(f"[red]failed:[/red] {escape(name)}: {escape(reason)}", soft_wrap=True)
 
         try:
             count = run_sweep(
                 agents,
-                chosen,
-                counted,
+                chosen_envs,
+                seed_range,
                 out,
                 horizon=horizon,
                 recommend=schedule,
                 batch=batch,
                 n_jobs=jobs,
                 # Workers of a cluster report whole runs only.
-                callbacks=[Sampled(show_round, PROGRESS_STEPS)] if address is None else (),
+                callbacks=[Sampled(on_round, PROGRESS_STEPS)] if address is None else (),
                 execution=Execution(
                     backend=cast("Backend", backend),
                     address=address,
@@ -249,8 +249,8 @@ def sweep(
                     checkpoint_every=checkpoint_every,
                     blind=blind,
                     skip_published=skip_published,
-                    on_start=start,
-                    on_run=end,
+                    on_start=on_start,
+                    on_run=on_run,
                 ),
             )
         except KeyboardInterrupt:
@@ -280,7 +280,9 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
     planned = forecast(grid_jobs, store)
     header = ["agent", "environment", "runs", "stored", "to play", "s a run", "estimated from"]
     rows = []
-    for pair in (pair for pair in planned.pairs if pair.plays):
+    for pair in planned.pairs:
+        if not pair.plays:
+            continue
         seconds = "?" if pair.seconds is None else f"{pair.seconds:.3g}"
         counts = map(str, (pair.runs, pair.stored, pair.to_play))
         rows.append([pair.agent, f"{pair.env}, T={pair.horizon}", *counts, seconds, pair.source])
@@ -290,7 +292,7 @@ def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | N
 
 
 def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
-    """Describe the number of runs, the skipped runs, and the time."""
+    """Return sentences on the number of runs, the skipped runs, and the time."""
     playing = [pair for pair in planned.pairs if pair.plays]
     stored, to_play = sum(pair.stored for pair in playing), sum(pair.to_play for pair in playing)
     lines = [f"Runs to play: {to_play}; stored already: {stored}."]
@@ -302,13 +304,13 @@ def _describe_plan(planned: Forecast, processes: int | None) -> list[str]:
         return lines
     if planned.unknown == to_play:
         return [*lines, "The time cannot be estimated: none of these agents has a finished run, here or published."]
-    spread = ", divided by the number of the cluster's workers"
+    parallel = ", divided by the number of the cluster's workers"
     if processes is not None:
         from cbo_gym.evaluation.runs.machine import process_count
 
         count = process_count(processes)
-        spread = f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
-    lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{spread}.")
+        parallel = f", {_duration(planned.seconds_with(count))} with {count} at a time" if count > 1 else ""
+    lines.append(f"The agents' own time: {_duration(planned.seconds)} of one process{parallel}.")
     if planned.unknown:
         lines.append(
             f"This leaves out the runs of agents without a finished run, here or published: {planned.unknown}."

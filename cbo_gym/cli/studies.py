@@ -1,4 +1,4 @@
-"""study: suggestions for trials on your own system, with a database of all trials."""
+"""The commands study ...: an agent suggests trials on your own system, and a database keeps them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TrialNumber = Annotated[int, typer.Argument(metavar="TRIAL", min=1, help="The tr
 VALUES_HELP = "The values of variables, in their units, or the labels of categories."
 Pairs = Annotated[list[str], typer.Argument(metavar="NAME=NUMBER...", help=VALUES_HELP)]
 OptionalPairs = Annotated[list[str] | None, typer.Argument(metavar="[NAME=NUMBER]...", help=VALUES_HELP)]
-SupposedPairs = Annotated[
+ActionPairs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME=NUMBER]...",
@@ -70,22 +70,14 @@ app.add_typer(
 )
 
 
-def _study(database: str, name: str | None, agent: str | None = None) -> Study:
+def _load(database: str, name: str | None, agent: str | None) -> Study:
     from cbo_gym.study import load_study
 
     return load_study(name, storage=database, agent=agent)
 
 
 def _numbers(pairs: Sequence[str] | None, study: Study | None = None) -> dict[str, Any]:
-    """Read ``["ph=6.8"]`` as a mapping. A name may contain ``=``, since the last one separates.
-
-    Args:
-        pairs: the strings.
-        study: a study, which checks the labels of its categories; None if there are only numbers.
-
-    Raises:
-        ArgumentError: naming a string that is not a pair, or a name that comes twice.
-    """
+    """Read ``["ph=6.8"]`` as a mapping. Labels of categories are allowed if a study is given, which checks them."""
     from cbo_gym.study.precision import COUNTS
     from cbo_gym.study.units import pairs_in, value_in
 
@@ -173,7 +165,7 @@ def import_data(
 
     [b]cbo-gym study import fermenter.db pilot.csv --campaign "pilot 2025" --differs acid[/b]
     """
-    opened = _study(database, study, agent)
+    opened = _load(database, study, agent)
     count = opened.add_data(data, ignore=ignore or (), campaign=campaign, differs=differs or ())
     say(f"{count} {'round was' if count == 1 else 'rounds were'} added.")
     for earlier in opened.campaigns:
@@ -201,7 +193,7 @@ def ask(
 
     Example: [b]cbo-gym study ask fermenter.db -n 4 --fixed ph=6.5 --shared temperature[/b]
     """
-    opened = _study(database, study, agent)
+    opened = _load(database, study, agent)
     trials: list[Trial] = opened.ask(
         count, context=_numbers(context) or None, fixed=_numbers(fixed, opened), shared=shared or ()
     )
@@ -227,7 +219,7 @@ def _format_assignments(do: Any) -> str:
 @studies.command()
 def register(
     database: Database,
-    do: SupposedPairs = None,
+    do: ActionPairs = None,
     context: ContextOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -236,7 +228,7 @@ def register(
 
     Example: [b]cbo-gym study register fermenter.db ph=6.6[/b]
     """
-    opened = _study(database, study, agent)
+    opened = _load(database, study, agent)
     trial = opened.register(_numbers(do, opened), context=_numbers(context) or None)
     say(f"Trial {trial.number} is pending: {_format_assignments(trial.do)}.")
 
@@ -262,7 +254,7 @@ def tell(
 
     [b]cbo-gym study tell fermenter.db 8 biomass=2.1 --partial[/b], and later [b]... tell fermenter.db 8 titre=0.8[/b]
     """
-    opened, errors = _study(database, study, agent), _numbers(std) or None
+    opened, errors = _load(database, study, agent), _numbers(std) or None
     done = _numbers(did, opened) or None
     opened.tell(trial, _numbers(values, opened), std=errors, did=done, final=not partial)
     say(f"{'A part' if partial else 'The outcome'} of trial {trial} was recorded.")
@@ -282,7 +274,7 @@ def correct(
 
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
-    opened, errors = _study(database, study, agent), _numbers(std) or None
+    opened, errors = _load(database, study, agent), _numbers(std) or None
     opened.correct(trial, _numbers(values, opened), std=errors, did=_numbers(did, opened) or None)
     say(f"The outcome of trial {trial} was corrected.")
 
@@ -299,7 +291,7 @@ def close(
 
     Example: [b]cbo-gym study close fermenter.db 8 "the sample was lost"[/b]
     """
-    _study(database, study, agent).close(trial, reason)
+    _load(database, study, agent).close(trial, reason)
     say(f"Trial {trial} is recorded as closed.")
 
 
@@ -315,7 +307,7 @@ def fail(
 
     Example: [b]cbo-gym study fail fermenter.db 8 "the pump broke"[/b]
     """
-    _study(database, study, agent).fail(trial, reason)
+    _load(database, study, agent).fail(trial, reason)
     say(f"Trial {trial} is recorded as failed.")
 
 
@@ -331,7 +323,7 @@ def reject(
 
     Example: [b]cbo-gym study reject fermenter.db 9 "too hot for the pump"[/b]
     """
-    _study(database, study, agent).reject(trial, reason)
+    _load(database, study, agent).reject(trial, reason)
     say(f"Trial {trial} is recorded as rejected; next: cbo-gym study ask {database}", whole=True)
 
 
@@ -344,7 +336,7 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
     from cbo_gym.study.precision import merge_precision
     from cbo_gym.study.units import format_value
 
-    opened = _study(database, study, agent)
+    opened = _load(database, study, agent)
     frame = opened.to_frame()
     if as_json:
         print_json(frame.to_dicts())
@@ -382,7 +374,7 @@ def recommend(
 
     Example: [b]cbo-gym study recommend fermenter.db[/b]
     """
-    opened, observed = _study(database, study, agent), _numbers(context) or None
+    opened, observed = _load(database, study, agent), _numbers(context) or None
     recommended = opened.recommendation(context=observed)
     if opened.description.objectives:
         _print_set(recommended, as_json)
@@ -426,7 +418,8 @@ def _format_interval(interval: tuple[float, float] | None) -> str:
 
 def _merge_fields(by_name: Mapping[str, Any], key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Merge values by name with fields; if a name is also a field, put the values under ``key`` too."""
-    return {**by_name, **({key: by_name} if set(by_name) & {key, *fields} else {}), **fields}
+    has_clash = not {key, *fields}.isdisjoint(by_name)
+    return {**by_name, **({key: by_name} if has_clash else {}), **fields}
 
 
 def _expected_fields(study: Study, expected: Expectation) -> dict[str, Any]:
@@ -447,7 +440,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
         [name, format_value(value), *map(_format_interval, intervals)] for name, value, *intervals in expected.rows()
     ]
     header = ["variable", "expected", "95 % interval of the mean", "of a new outcome"]
-    print_table("", header if expected.outcomes else header[:3], [row[: 3 + bool(expected.outcomes)] for row in rows])
+    print_table("", header, rows, hidden=[] if expected.outcomes else ["of a new outcome"])
     for limit, probability in expected.probabilities.items():
         say(f"{limit} with {percent(probability)} in a new outcome")
 
@@ -455,7 +448,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
 @studies.command("what-if")
 def what_if(
     database: Database,
-    do: SupposedPairs = None,
+    do: ActionPairs = None,
     context: ContextOption = None,
     study: NameOption = None,
     agent: AgentOption = None,
@@ -465,7 +458,7 @@ def what_if(
 
     Example: [b]cbo-gym study what-if fermenter.db ph=7[/b]
     """
-    opened = _study(database, study, agent)
+    opened = _load(database, study, agent)
     expected = opened.what_if(_numbers(do, opened), context=_numbers(context) or None)
     if as_json:
         print_json(
@@ -493,12 +486,10 @@ def stopping(
 
     Example: [b]cbo-gym study stopping fermenter.db --delta 0.05[/b]
     """
-    result = _study(database, study, agent).stopping(delta, context=_numbers(context) or None)
+    result = _load(database, study, agent).stopping(delta, context=_numbers(context) or None)
     if as_json:
-        remaining = (
-            {} if result.spending is None else {**result.spending._asdict(), "remaining": result.spending.remaining}
-        )
-        print_json({**asdict(result), "spending": remaining or None})
+        spending = result.spending and {**result.spending._asdict(), "remaining": result.spending.remaining}
+        print_json({**asdict(result), "spending": spending})
         return
     for name, value in result.facts:
         say(f"{name}: {value}")
@@ -520,7 +511,7 @@ def check_diagram(
 
     Example: [b]cbo-gym study check-diagram fermenter.db[/b]
     """
-    check = _study(database, study, agent).check_diagram(level=level)
+    check = _load(database, study, agent).check_diagram(level=level)
     if as_json:
         print_json(check.to_frame().to_dicts())
     else:
@@ -552,7 +543,7 @@ def report(
 
     Example: [b]cbo-gym study report fermenter.db fermenter.html[/b]
     """
-    say(f"Report: {_study(database, study, agent).report(out)}", whole=True)
+    say(f"Report: {_load(database, study, agent).report(out)}", whole=True)
 
 
 @studies.command()
@@ -569,7 +560,7 @@ def export(
 
     Example: [b]cbo-gym study export fermenter.db > trials.csv[/b]
     """
-    opened = _study(database, study, agent)
+    opened = _load(database, study, agent)
     sys.stdout.write(csv_of(opened.data() if data else opened.to_frame()))
 
 

@@ -15,6 +15,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.suites import Suite, load, load_all
 
+# Number of seeds without a suite.
 SEEDS = 5
 SuiteOption = Annotated[
     str | None,
@@ -47,14 +48,14 @@ def grid(
     if suite is not None:
         full_suite = load(suite)
         chosen: Sequence[str] | Suite = full_suite.select(envs) if envs else full_suite
-        numbers = full_suite.seed_numbers()
+        default_seeds = full_suite.seed_numbers()
         horizon = full_suite.horizon if horizon is None else horizon
     elif envs:
-        chosen, numbers = envs, range(SEEDS)
+        chosen, default_seeds = envs, range(SEEDS)
     else:
         raise ArgumentError("give environments by --env, a suite by --suite, or both for a part of a suite")
-    first = numbers.start if first_seed is None else first_seed
-    count = len(numbers) if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS)
+    first = default_seeds.start if first_seed is None else first_seed
+    count = len(default_seeds) if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS)
     return chosen, range(first, first + count), horizon
 
 
@@ -99,6 +100,8 @@ def _row(suite: Suite, label: str) -> list[str]:
     spec = Spec.parse(label)
     entry = find_entry(spec.name)
     # Parameters may change the optimum.
-    known = entry.optimum if entry and not spec.parameters else None
-    row = [label, str(entry.mode) if entry else "", f"{known.value:.6g}" if known else ""]
-    return [*row, f"{suite.references[label]:.6g}" if label in suite.references else ""] if suite.references else row
+    best = entry.optimum if entry and not spec.parameters else None
+    row = [label, str(entry.mode) if entry else "", f"{best.value:.6g}" if best else ""]
+    if suite.references:
+        row.append(f"{suite.references[label]:.6g}" if label in suite.references else "")
+    return row

@@ -60,10 +60,10 @@ async def never(patience=None):
 class StudiesWithoutReports(StudyService):
     """Studies whose reports are never ready, because working them out takes longer than all else."""
 
-    def case(self, name):
-        case = super().case(name)
-        case.report = never
-        return case
+    def study(self, name):
+        served = super().study(name)
+        served.report = never
+        return served
 
 
 class Visitor:

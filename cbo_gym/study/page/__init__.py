@@ -1,4 +1,4 @@
-"""The page of a database's studies: the live report, with a form for each method of a study."""
+"""A web page of the studies in a database, with the report of each and a form for each method of a study."""
 
 from cbo_gym.errors import naming_the_extra
 

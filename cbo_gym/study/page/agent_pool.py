@@ -1,4 +1,7 @@
-"""Worker processes that call agents, each ended if a call takes too long."""
+"""Worker processes in which the page calls agents. A worker is ended if a call takes too long.
+
+The functions at the end of the module run in a worker; they take a pickled study.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from cbo_gym.study.report import sections
 from cbo_gym.study.study import Study, create_study
 from cbo_gym.study.suggesting import AgentError
 
+# Default time limit of a call.
 THINK_SECONDS = 600.0
 # Maximum number of studies that a worker process keeps in memory, with their agents.
 MAX_CACHED_STUDIES = 16
@@ -48,7 +52,13 @@ class AgentPool:
         self._studies: dict[bytes, int] = {}
 
     def submit(self, function: Callable[..., Answer], study: bytes, *arguments: Any) -> Future[Answer]:
-        """Call a function of this module in the worker of a pickled study, after the study's earlier calls."""
+        """Call a function in the worker of a pickled study, after the study's earlier calls.
+
+        Args:
+            function: function of this module, which is called with the pickled study and the arguments.
+            study: the pickled study.
+            arguments: further arguments.
+        """
         index = self._studies.setdefault(study, len(self._studies)) % MAX_WORKERS
         return self._threads[index].submit(self._call, self._workers[index], function, (study, *arguments))
 
@@ -77,12 +87,13 @@ class AgentPool:
 
 # In the worker -----------------------------------------------------------------------------------------------
 
-# The cache keeps a study and its agent between calls. The pickle names the database, so equal bytes are the same study.
+# The cache keeps a study and its agent between calls. The pickle has the path of the database, so equal bytes are the
+# same study.
 _load: Callable[[bytes], Study] = lru_cache(MAX_CACHED_STUDIES)(pickle.loads)
 
 
 def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | None, Any]:
-    """Return None and the result of a function, or the name of the class of its error and the message."""
+    """Call a function; return None and its result, or the name of the class of its error and the message."""
     function, arguments = call
     try:
         return None, function(*arguments)
@@ -90,7 +101,8 @@ def _answer(call: tuple[Callable[..., Any], tuple[Any, ...]]) -> tuple[str | Non
         # The page must not show this message, which may contain details of the agent's code.
         raise
     except CBOGymError as error:
-        return (OperationError if isinstance(error, OperationError) else ArgumentError).__name__, str(error)
+        error_class = OperationError if isinstance(error, OperationError) else ArgumentError
+        return error_class.__name__, str(error)
 
 
 def ask(
@@ -102,7 +114,7 @@ def ask(
 
 
 def what_if(study: bytes, do: Mapping[str, Any], context: Mapping[str, float] | None) -> tuple[Any, ...]:
-    """Return the arguments of the :class:`~cbo_gym.study.expectation.Expectation` of an action, as plain tuples."""
+    """Return the arguments of the action's :class:`~cbo_gym.study.Expectation`; workers return only plain data."""
     expectation = _load(study).what_if(do, context=context)
     return dict(expectation), expectation.intervals, expectation.assumed, expectation.forecast
 
@@ -116,30 +128,17 @@ def report(study: bytes) -> list[str]:
 def add_data(
     study: bytes, table: bytes, ignore: Collection[str], campaign: str | None, differs: Sequence[str]
 ) -> tuple[int, int]:
-    """Add the rounds of a table; return their number, and that of rounds that the study had already.
+    """Add the rounds of a file's content; return their number, and the number of rounds that the study had already.
 
-    Missing values are an error unless the agent accepts them.
-
-    Args:
-        study: pickled study.
-        table: content of the file.
-        ignore: names of columns to leave out.
-        campaign: the earlier campaign of the rounds; None for this one.
-        differs: variables that had different mechanisms there.
+    The other arguments are those of :meth:`Study.add_data`.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         count = _load(study).add_data(table, ignore=ignore, campaign=campaign, differs=differs)
-    return count, sum(each.message.count for each in caught if isinstance(each.message, RepeatedDataWarning))
+    messages = [warning.message for warning in caught]
+    return count, sum(message.count for message in messages if isinstance(message, RepeatedDataWarning))
 
 
 def create(_: bytes, read: Callable[[], tuple[Any, Lines]], trusted: Collection[str], storage: str) -> str:
-    """Create a study and check its agent; return the study's name.
-
-    Args:
-        _: unused, because there is no study to load.
-        read: returns the fields of a YAML file and their lines.
-        trusted: import paths of agents whose code may be run.
-        storage: database of the new study.
-    """
+    """Create a study in a database; return its name. The arguments are those of :func:`read_arguments`."""
     return create_study(**read_arguments(read, trusted=trusted), storage=storage).name

@@ -42,21 +42,21 @@ from cbo_gym.study.page.form_input import (
     trial_count,
 )
 from cbo_gym.study.page.guard import MAX_BYTES, Guard
-from cbo_gym.study.page.service import Case, StudyService
+from cbo_gym.study.page.service import ServedStudy, StudyService
 from cbo_gym.study.page.templates import page, plain_page
 from cbo_gym.study.page.views import FormError, card_of, counts, expected_context, outcome_of, study_context
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
 
 STATIC = Path(__file__).parent / "static"
-# Rows of settable variables in an empty form.
+# Number of rows of settable variables in an empty form.
 FIRST_ROWS = 4
-# Fields of a form.
+# Largest number of fields of a form.
 MAX_FIELDS = 3000
 TrialAction = Literal["tell", "correct", "close", "fail", "reject"]
-# Notice of each action on a trial.
+# Action on a trial -> notice that the page shows.
 NOTICES = {"tell": "recorded", "correct": "corrected", "close": "closed", "fail": "failed", "reject": "rejected"}
-# A number in an address.
+# A number in the address of a notice.
 NUMBER = re.compile("[0-9]{1,9}")
 routes = APIRouter(default_response_class=HTMLResponse)
 
@@ -112,10 +112,10 @@ async def _names(service: TheService) -> list[str]:
 Names = Annotated[list[str], Depends(_names)]
 
 
-async def _case(index: int, service: TheService, names: Names) -> Case:
+async def _served_study(index: int, service: TheService, names: Names) -> ServedStudy:
     if not 1 <= index <= len(names):
         raise HTTPException(404, f"There is no study {index}; {service.database_name} has {len(names)}.")
-    return await run_in_threadpool(service.case, names[index - 1])
+    return await run_in_threadpool(service.study, names[index - 1])
 
 
 async def _form(request: Request) -> AsyncIterator[FormData]:
@@ -129,7 +129,7 @@ async def _form(request: Request) -> AsyncIterator[FormData]:
         yield form
 
 
-TheCase = Annotated[Case, Depends(_case)]
+TheStudy = Annotated[ServedStudy, Depends(_served_study)]
 Form = Annotated[FormData, Depends(_form)]
 
 
@@ -181,9 +181,9 @@ def _summarize(service: StudyService, names: list[str]) -> list[dict[str, Any]]:
     summaries: list[dict[str, Any]] = []
     for index, name in enumerate(names, start=1):
         try:
-            case = service.case(name)
+            served = service.study(name)
             summaries.append(
-                {"index": index, "name": name, "description": case.description, "counts": counts(case.study.trials)}
+                {"index": index, "name": name, "description": served.description, "counts": counts(served.study.trials)}
             )
         except CBOGymError as error:
             summaries.append({"index": index, "name": name, "error": service.error_message(error)})
@@ -196,11 +196,10 @@ async def show_new(request: Request, names: Names) -> Response:
 
 
 def _new(request: Request, names: list[str], problem: FormError | None, rows: int = FIRST_ROWS) -> Response:
-    default = {"mode": [Description.model_fields["mode"].default]}
-    typed, status = (problem.typed, problem.status) if problem else (default, 200)
-    options = [(mode, f"{description} ({mode})") for mode, description in modes().items()]
+    typed = problem.typed if problem else {"mode": [Description.model_fields["mode"].default]}
+    options = [(mode, f"{trial_description} ({mode})") for mode, trial_description in modes().items()]
     context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names, "modes": options}
-    return _page(request, "new", status, typed=typed, **context)
+    return _page(request, "new", problem.status if problem else 200, typed=typed, **context)
 
 
 def _problem(request: Request, form: str, error: Exception, typed: FormInput) -> FormError:
@@ -251,19 +250,19 @@ async def _redirect_to_new(service: StudyService, name: str) -> Response:
 
 
 @routes.get("/studies/{index}")
-async def show_study(request: Request, index: int, case: TheCase) -> Response:
-    return await _study(request, index, case)
+async def show_study(request: Request, index: int, served: TheStudy) -> Response:
+    return await _study(request, index, served)
 
 
 async def _study(
     request: Request,
     index: int,
-    case: Case,
+    served: ServedStudy,
     problem: FormError | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> Response:
-    context = await run_in_threadpool(study_context, case, problem)
-    context |= {"index": index, "report": await case.report(), "expected": expected, "notice": _notice(request)}
+    context = await run_in_threadpool(study_context, served, problem)
+    context |= {"index": index, "report": await served.report(), "expected": expected, "notice": _notice(request)}
     return _page(request, "study", problem.status if problem else 200, **context)
 
 
@@ -277,10 +276,10 @@ def _notice(request: Request) -> dict[str, Any]:
 
 
 @routes.get("/studies/{index}/report")
-async def show_report(request: Request, index: int, case: TheCase) -> Response:
+async def show_report(request: Request, index: int, served: TheStudy) -> Response:
     """Show the report alone, however long it takes; the script of the page loads it too."""
-    sections = await case.report(None)
-    return _page(request, "report", index=index, description=case.description, report=sections)
+    sections = await served.report(None)
+    return _page(request, "report", index=index, description=served.description, report=sections)
 
 
 @routes.get("/report.css")
@@ -289,20 +288,20 @@ async def report_style() -> Response:
 
 
 @routes.get("/studies/{index}/state")
-async def state(case: TheCase) -> Response:
+async def state(served: TheStudy) -> Response:
     """Return the number of the last event, by which an open page notices that it is out of date."""
-    return JSONResponse({"event": await run_in_threadpool(lambda: case.study.events)})
+    return JSONResponse({"event": await run_in_threadpool(lambda: served.study.events)})
 
 
 @routes.get("/studies/{index}/trials.csv")
-async def export_trials(index: int, case: TheCase) -> Response:
-    return _csv(await run_in_threadpool(case.study.to_frame), f"study-{index}-trials.csv")
+async def export_trials(index: int, served: TheStudy) -> Response:
+    return _csv(await run_in_threadpool(served.study.to_frame), f"study-{index}-trials.csv")
 
 
 @routes.get("/studies/{index}/data.csv")
-async def export_data(index: int, case: TheCase) -> Response:
+async def export_data(index: int, served: TheStudy) -> Response:
     """Export all rounds, as another study can import them."""
-    return _csv(await run_in_threadpool(case.study.data), f"study-{index}-data.csv")
+    return _csv(await run_in_threadpool(served.study.data), f"study-{index}-data.csv")
 
 
 def _csv(frame: pl.DataFrame, filename: str) -> Response:
@@ -311,43 +310,45 @@ def _csv(frame: pl.DataFrame, filename: str) -> Response:
 
 
 @routes.get("/studies/{index}/what-if")
-async def what_if(request: Request, index: int, case: TheCase) -> Response:
-    """Show the agent's expectation; nothing is recorded, so the link can be kept."""
+async def what_if(request: Request, index: int, served: TheStudy) -> Response:
+    """Show the agent's expectation. Nothing is recorded, so a user can keep the link."""
     typed = {name: [string.strip() for string in request.query_params.getlist(name)] for name in request.query_params}
     try:
-        expected = await case.call(agent_pool.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
-        values, interval, assumed, outcomes = expected
-        expectation = Expectation(values, interval, assumed, Forecast(*outcomes))
+        expected = await served.call(agent_pool.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
+        values, intervals, assumed, forecast = expected
+        expectation = Expectation(values, intervals, assumed, Forecast(*forecast))
     except CBOGymError as error:
-        return await _study(request, index, case, _problem(request, "what-if", error, typed))
-    return await _study(request, index, case, FormError("what-if", "", typed, 200), expected_context(case, expectation))
+        return await _study(request, index, served, _problem(request, "what-if", error, typed))
+    return await _study(
+        request, index, served, FormError("what-if", "", typed, 200), expected_context(served, expectation)
+    )
 
 
 @routes.post("/studies/{index}/ask")
-async def ask(request: Request, index: int, case: TheCase, form: Form) -> Response:
+async def ask(request: Request, index: int, served: TheStudy, form: Form) -> Response:
     typed = strings_of(form)
     try:
         count = trial_count(first_string(typed, "count") or "1")
         context, shared = numbers(typed, CONTEXT) or None, names_in(first_string(typed, "shared"))
-        trials = await case.call(agent_pool.ask, count, context, numbers(typed, FIXED), shared)
+        trials = await served.call(agent_pool.ask, count, context, numbers(typed, FIXED), shared)
     except CBOGymError as error:
-        return await _study(request, index, case, _problem(request, "ask", error, typed))
+        return await _study(request, index, served, _problem(request, "ask", error, typed))
     return _redirect(index, "asked", trial=trials[0], count=len(trials))
 
 
 @routes.post("/studies/{index}/register")
-async def register(request: Request, index: int, case: TheCase, form: Form) -> Response:
+async def register(request: Request, index: int, served: TheStudy, form: Form) -> Response:
     typed = strings_of(form)
     try:
         context = numbers(typed, CONTEXT) or None
-        trial = await run_in_threadpool(case.study.register, numbers(typed, DO), context=context)
+        trial = await run_in_threadpool(served.study.register, numbers(typed, DO), context=context)
     except CBOGymError as error:
-        return await _study(request, index, case, _problem(request, "register", error, typed))
+        return await _study(request, index, served, _problem(request, "register", error, typed))
     return _redirect(index, "registered", trial=trial.number)
 
 
 @routes.post("/studies/{index}/import")
-async def import_data(request: Request, index: int, case: TheCase, form: Form) -> Response:
+async def import_data(request: Request, index: int, served: TheStudy, form: Form) -> Response:
     typed, content = strings_of(form), await content_of(form, "file")
     # White space at the ends of pasted CSV may be empty cells.
     pasted = str(form.get("csv") or "")
@@ -355,9 +356,9 @@ async def import_data(request: Request, index: int, case: TheCase, form: Form) -
         table = _choose_input(content, pasted if pasted.strip() else "", "CSV")
         ignored, campaign = first_string(typed, "ignore").splitlines(), first_string(typed, "campaign") or None
         differs = names_in(first_string(typed, "differs"))
-        count, repeated = await case.call(agent_pool.add_data, table, ignored, campaign, differs)
+        count, repeated = await served.call(agent_pool.add_data, table, ignored, campaign, differs)
     except CBOGymError as error:
-        return await _study(request, index, case, _problem(request, "import", error, typed))
+        return await _study(request, index, served, _problem(request, "import", error, typed))
     return _redirect(index, "imported", count=count, repeated=repeated)
 
 
@@ -365,42 +366,45 @@ async def import_data(request: Request, index: int, case: TheCase, form: Form) -
 
 
 @routes.get("/studies/{index}/trials/{trial}")
-async def show_trial(request: Request, index: int, trial: int, case: TheCase) -> Response:
-    return await _trial(request, index, trial, case)
+async def show_trial(request: Request, index: int, trial: int, served: TheStudy) -> Response:
+    return await _trial(request, index, trial, served)
 
 
-async def _trial(request: Request, index: int, trial: int, case: Case, problem: FormError | None = None) -> Response:
-    entries = await run_in_threadpool(case.entries)
+async def _trial(
+    request: Request, index: int, trial: int, served: ServedStudy, problem: FormError | None = None
+) -> Response:
+    entries = await run_in_threadpool(served.entries)
     if trial not in entries:
         message = problem.message if problem else f"there is no trial {trial}; there are {len(entries)}"
         return plain_page(problem.status if problem else 404, "No such trial", message)
+    # The forms of the trial; the last one is shown if it has the problem.
     actions = {"measured": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
-    forms = actions.get(entries[trial].status, ["tell"])
-    form = forms[-1] if problem is not None and problem.form == f"{forms[-1]}-{trial}" else forms[0]
-    # The trial may have ended meanwhile.
+    forms = [f"{action}-{trial}" for action in actions.get(entries[trial].status, ["tell"])]
+    form = forms[-1] if problem is not None and problem.form == forms[-1] else forms[0]
+    # The trial may have ended meanwhile, so that it has another form.
     if problem is not None and problem.form in (f"tell-{trial}", f"correct-{trial}"):
-        problem = replace(problem, form=f"{form}-{trial}")
-    card = card_of(case, entries[trial], problem, f"{form}-{trial}")
-    context = {"index": index, "description": case.description, "card": card, "problem": problem}
+        problem = replace(problem, form=form)
+    card = card_of(served, entries[trial], problem, form)
+    context = {"index": index, "description": served.description, "card": card, "problem": problem}
     return _page(request, "trial", problem.status if problem else 200, **context)
 
 
 @routes.post("/studies/{index}/trials/{trial}/{action}")
 async def end_trial(
-    request: Request, index: int, trial: int, action: TrialAction, case: TheCase, form: Form
+    request: Request, index: int, trial: int, action: TrialAction, served: TheStudy, form: Form
 ) -> Response:
     """Call the method of the study with the name of the action: record an outcome, or end the trial without one."""
     typed = strings_of(form)
     arguments: tuple[Any, ...] = (first_string(typed, "reason"),)
     keywords: dict[str, Any] = {}
     if action in ("tell", "correct"):
-        values, keywords = await run_in_threadpool(outcome_of, case, trial, typed)
+        values, keywords = await run_in_threadpool(outcome_of, served, trial, typed)
         arguments = (values,)
     if action == "tell":
         keywords["final"] = "partial" not in form
     try:
-        await run_in_threadpool(getattr(Study, action), case.study, trial, *arguments, **keywords)
+        await run_in_threadpool(getattr(Study, action), served.study, trial, *arguments, **keywords)
     except CBOGymError as error:
-        return await _trial(request, index, trial, case, _problem(request, f"{action}-{trial}", error, typed))
+        return await _trial(request, index, trial, served, _problem(request, f"{action}-{trial}", error, typed))
     done = "part" if action == "tell" and "partial" in typed else NOTICES[action]
     return _redirect(index, done, trial=trial)

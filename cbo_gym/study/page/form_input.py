@@ -1,4 +1,4 @@
-"""Form input converted to arguments of a study, which checks them."""
+"""Conversion of form input to arguments of a study, which checks them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ ROW_FIELDS = ("setting", "node", "low", "high", "step", "unit", "cost")
 SCALE_AND_DIGITS = re.compile(r"(?P<log>log)?[\s,]*((?P<digits>\d+)\s*digits?)?")
 # Largest number of trials that are asked for at once.
 MAX_ASKED = 100
+# Field of a form -> its strings.
 FormInput = Mapping[str, list[str]]
 
 

@@ -23,7 +23,7 @@ BODY_SECONDS = 60.0
 MAX_DISCARDED_BYTES = 100_000_000
 # Paths that need no login.
 PUBLIC_PATHS = ("/login", "/static/")
-# Character set in a content type.
+# Encoding that a content type names.
 CHARSET = re.compile(r"charset[^=;]*=\s*\"?([^\";\s]*)")
 HEADERS = {
     "Content-Security-Policy": (
@@ -44,7 +44,7 @@ HEADERS = {
 
 
 class Guard:
-    """Middleware that refuses requests which the access policy forbids, which are too large or which are too slow.
+    """Middleware that refuses requests if the access policy forbids them, or if they are too large or too slow.
 
     Args:
         app: the application that handles accepted requests.

@@ -1,4 +1,4 @@
-"""The studies of a database, as the page reads and changes them."""
+"""The studies of a database, with worker processes for their agents and a cache of their reports."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cbo_gym.study.page.agent_pool import AgentPool, Answer
 from cbo_gym.study.study import Study, load_study, trusts
 from cbo_gym.study.trials import Entry
 
-# Seconds that a page waits for the report before it is shown without it.
+# Seconds after which the page is shown without the report, if the report is not ready.
 PATIENCE = 0.05
 
 
-class Case:
-    """One study of the page, with its report.
+class ServedStudy:
+    """One study, with its report.
 
     Args:
         service: the service of its database.
@@ -50,7 +50,7 @@ class Case:
         return {entry.number: entry for entry in self.study.trials}
 
     def done(self, entry: Entry) -> dict[str, Any]:
-        """Return the values that a trial set, or will set, by name."""
+        """Return the values that a trial sets, by name."""
         return self.study.units.native_values(self.study.units.from_flat(entry.action))
 
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
@@ -72,15 +72,15 @@ class Case:
                 while True:
                     if self._report is None:
                         self._report = event, self._service.pool.submit(agent_pool.report, self._pickled)
-                    included, future = report = self._report
+                    report_event, future = report = self._report
                     try:
                         sections = await asyncio.shield(asyncio.wrap_future(future))
                     except CBOGymError as error:
                         # The rest of the page is useful without the report.
                         sections = [f'<p class="note">{escape(self._service.error_message(error))}</p>']
-                    if included >= event:
+                    if report_event >= event:
                         return sections
-                    # Another request may have begun a newer report.
+                    # The report is out of date; another request may have begun a newer one meanwhile.
                     if self._report is report:
                         self._report = None
         except TimeoutError:
@@ -93,7 +93,7 @@ class StudyService:
     Args:
         storage: path of a SQLite file, or any URL of SQLAlchemy.
         pool: the worker processes of the agents.
-        trusted: import paths of agents whose code may be run if a study names one of them.
+        trusted: import paths of agents whose code may be run if a study names them.
 
     Attributes:
         database_name: name of the database, without its path.
@@ -102,15 +102,16 @@ class StudyService:
     def __init__(self, storage: Path | str, pool: AgentPool, trusted: Collection[str] = ()) -> None:
         self.storage, self.pool, self.trusted = str(storage), pool, frozenset(trusted)
         self.database_name = _database_name(self.storage)
-        self._cases: dict[str, Case] = {}
+        self._studies: dict[str, ServedStudy] = {}
         self._names: list[str] = []
         self._lock = Lock()
 
     def names(self) -> list[str]:
-        """Return the names of the studies, in the order of their creation, by which the page numbers them.
+        """Return the names of the studies in the order of their creation; the page numbers them in this order.
 
         Raises:
-            OperationError: once, if the studies have other numbers than on pages that are open.
+            OperationError: if the studies have other numbers than at the call before, because forms of open pages would
+                change another study.
         """
         names = Log(self.storage, create=True).names()
         with self._lock:
@@ -122,26 +123,26 @@ class StudyService:
             )
         return names
 
-    def case(self, name: str) -> Case:
+    def study(self, name: str) -> ServedStudy:
         """Return a study.
 
         Raises:
             ArgumentError: if it cannot be loaded.
-            OperationError: once, if the database was replaced after it was loaded.
+            OperationError: if the database was replaced after the study was loaded; the next call loads it again.
         """
         with self._lock:
-            case = self._cases.get(name)
-            if case is None:
+            served = self._studies.get(name)
+            if served is None:
                 label = Description.model_validate_json(Log(self.storage).find(name).description).agent
-                # An import path is run only if it is trusted.
+                # An import path must be passed to load_study; it is passed only if it is trusted.
                 agent = label if trusts(self.trusted, label) and not trusts((), label) else None
-                case = self._cases[name] = Case(self, load_study(name, storage=self.storage, agent=agent))
+                served = self._studies[name] = ServedStudy(self, load_study(name, storage=self.storage, agent=agent))
         try:
-            _ = case.study.events
+            _ = served.study.events
         except ReplacedError:
-            self._cases.pop(name, None)
+            self._studies.pop(name, None)
             raise
-        return case
+        return served
 
     async def create(self, read: Callable[[], tuple[Any, Lines]]) -> str:
         """Create a study; return its name.

@@ -24,20 +24,21 @@ SILENCE_SECONDS = 10.0
 
 
 class Connection(H11Protocol):
-    """Connection that is closed if no request comes, because idle connections count towards the limit."""
+    """Connection that is closed if no request comes, because idle connections count towards MAX_CONNECTIONS."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._wait_for_request(self.cycle)
 
     def on_response_complete(self) -> None:
-        answered = self.cycle
+        last_cycle = self.cycle
         super().on_response_complete()
-        self._wait_for_request(answered)
+        self._wait_for_request(last_cycle)
 
-    def _wait_for_request(self, last: Any) -> None:
+    def _wait_for_request(self, last_cycle: Any) -> None:
+        # The protocol has a new cycle as soon as a request comes.
         def close() -> None:
-            if self.cycle is last:
+            if self.cycle is last_cycle:
                 self.transport.close()
 
         self.loop.call_later(SILENCE_SECONDS, close)
@@ -60,11 +61,11 @@ def serve(
         storage: path of a SQLite file, or any URL of SQLAlchemy; a missing file is created with the first study.
         host: the address to listen on.
         port: the port to listen on; 0 for a free one.
-        token: the token for logging in, at least 16 characters. None for a new token, which is announced; on
-            the loopback address None for no token.
+        token: the token for logging in, at least 16 characters. If it is None, a new token is announced; on the
+            loopback address no token is needed then.
         trusted: import paths of agents whose code may be run.
         think_seconds: time limit of an agent in seconds, after which its process is ended.
-        browser: open the page in a browser.
+        browser: whether to open the page in a browser.
         say: called with each line of the announcement.
 
     Raises:
@@ -76,10 +77,11 @@ def serve(
     new_token = None if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
     pool = AgentPool(think_seconds)
     service = StudyService(storage, pool, trusted)
-    # A database that cannot be read is an error now, not in the browser.
+    # Raise the error of a database that cannot be read now, instead of showing it in the browser.
     service.names()
     with _listening(host, port) as listener:
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        url_host = f"[{host}]" if ":" in host else host
+        address = f"http://{url_host}:{listener.getsockname()[1]}"
         say(f"{service.database_name} is served at {address}; Ctrl-C stops it")
         if new_token is not None:
             say(f"log in with the token {new_token}")

@@ -1,4 +1,4 @@
-"""The agent's beliefs about each target set, scope, parameter or arm: small multiples of means and intervals."""
+"""The section "What the agent believes": a small figure of means and intervals for each set, parameter or arm."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from cbo_gym.study.report.svg import BLUE, GREY, ORANGE, image, page_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Inches, as wide as a telephone.
+# Width and height of a panel in inches; it is as wide as a telephone.
 PANEL = (3.35, 2.0)
-# Left, bottom, width and height of the axes in a panel.
-INSIDE = (0.13, 0.23, 0.84, 0.73)
+# Left, bottom, width and height of the axes, as shares of the panel.
+AXES = (0.13, 0.23, 0.84, 0.73)
+# Height of an arm in inches.
 ARM_HEIGHT = 0.2
 MAX_ARMS = 40
-# Characters of the label of a category on an axis.
+# Largest number of characters of the label of a category on an axis.
 MAX_LABEL = 12
-# Intervals are cut off where they leave the range of rewards by more than this share of it.
+# Intervals are cut off if they exceed the range of rewards by more than this share of it.
 MARGIN = 0.6
 
 
@@ -37,9 +38,9 @@ def beliefs(snapshot: Snapshot) -> dict[str, Any] | str:
     codec = snapshot.study.interface.codec
     with page_style():
         content = _arms(snapshot, codec) if isinstance(codec, ArmCodec) else _panels(snapshot)
-    return (
-        content or f"{snapshot.description.agent} has no model that predicts the reward of actions that were not tried."
-    )
+    if content is None:
+        return f"{snapshot.description.agent} has no model that predicts the reward of actions that were not tried."
+    return content
 
 
 def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
@@ -47,15 +48,12 @@ def _panels(snapshot: Snapshot) -> dict[str, Any] | None:
     if not lines:
         return None
     limits = _limits([line.band for line in lines], [reward for line in lines for _, reward in line.measured])
-    panels = [
-        {
-            "title": line.title,
-            "along": f" along {line.axis}" if line.axis and line.axis.partition(" [")[0] != line.title else "",
-            "others": line.others,
-            "figure": image(_panel(line, limits), _label(snapshot, line)),
-        }
-        for line in lines
-    ]
+    panels = []
+    for line in lines:
+        # The line of a parameter has its name as the title.
+        along = f" along {line.axis}" if line.axis and line.axis.partition(" [")[0] != line.title else ""
+        figure = image(_panel(line, limits), _label(snapshot, line))
+        panels.append({"title": line.title, "along": along, "others": line.others, "figure": figure})
     return {"legend": _legend(snapshot), "panels": panels, "notes": _list_omissions(snapshot, lines), "ruled_out": []}
 
 
@@ -65,9 +63,9 @@ def _list_omissions(snapshot: Snapshot, lines: Sequence[Line]) -> list[str]:
     if not codec.separate_choices:
         remainder = len(codec.domains.names) - len(lines)
         return [f"{remainder} more parameters, which have less effect, are not shown."] if remainder else []
-    tried = sets_to_show(snapshot)
-    unmodelled = {snapshot.choice_name(index) for index in tried} - {line.title for line in lines}
-    remainder = len(codec.choices) - len(tried)
+    shown = sets_to_show(snapshot)
+    unmodelled = {snapshot.choice_name(index) for index in shown} - {line.title for line in lines}
+    remainder = len(codec.choices) - len(shown)
     return [
         f"Without a model: {'; '.join(sorted(unmodelled))}." if unmodelled else "",
         f"{remainder} more, which were tried less often, are not shown." if remainder else "",
@@ -110,11 +108,12 @@ def _label(snapshot: Snapshot, line: Line) -> str:
 
 def _limits(bands: Sequence[Band], rewards: Sequence[float]) -> tuple[float, float]:
     """Return the limits of all vertical axes; intervals far outside the range of the rewards are cut off."""
-    known = np.array([*rewards, *(value for band in bands for value in band.mean)])
-    span = float(np.ptp(known)) or max(abs(float(known[0])), 1.0)
-    low = max(min(float(band.low.min()) for band in bands), float(known.min()) - MARGIN * span)
-    high = min(max(float(band.high.max()) for band in bands), float(known.max()) + MARGIN * span)
-    return min(low, float(known.min())) - 0.04 * span, max(high, float(known.max())) + 0.04 * span
+    values = np.array([*rewards, *(mean for band in bands for mean in band.mean)])
+    smallest, largest = float(values.min()), float(values.max())
+    span = float(np.ptp(values)) or max(abs(float(values[0])), 1.0)
+    low = max(min(float(band.low.min()) for band in bands), smallest - MARGIN * span)
+    high = min(max(float(band.high.max()) for band in bands), largest + MARGIN * span)
+    return min(low, smallest) - 0.04 * span, max(high, largest) + 0.04 * span
 
 
 def _panel(line: Line, limits: tuple[float, float]) -> Figure:
@@ -123,7 +122,7 @@ def _panel(line: Line, limits: tuple[float, float]) -> Figure:
 
     figure = Figure(figsize=PANEL)
     # The axes have the same position in all panels, so that they are aligned.
-    axis, band = figure.add_axes(INSIDE), line.band
+    axis, band = figure.add_axes(AXES), line.band
     axis.set_ylim(limits)
     domain = line.domain if isinstance(line.domain, TypedDomain) else None
     if domain is not None and domain.categories:
@@ -163,9 +162,10 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
         sets = pomis(diagram, snapshot.units.objectives[0], frozenset[str]().union(*arms))
         possible = {index for index, arm in enumerate(arms) if frozenset(arm) in sets}
     sign = snapshot.description.goals[0].sign
-    ruled_out = [arm for arm in range(len(arms)) if arm not in possible and not counts[arm]]
+    ruled_out = [arm for arm in range(len(arms)) if arm not in possible and counts[arm] == 0]
+    # Tried arms first, and among them the best.
     order = sorted(set(range(len(arms))) - set(ruled_out), key=lambda arm: (counts[arm] == 0, -sign * band.mean[arm]))
-    chosen = order[:MAX_ARMS]
+    shown = order[:MAX_ARMS]
     legend = (
         f"The expected {snapshot.units.objectives[0]} of each arm: mean and 95 % interval from its own rounds, with "
         "the number of rounds."
@@ -175,13 +175,13 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
             f" By the diagram only {len(possible)} of the {len(arms)} arms can be optimal: those that set a possibly "
             "optimal set. The others are grey, and are shown only if they were tried."
         )
-    best = max(chosen, key=lambda arm: sign * band.mean[arm])
-    label = f"{len(chosen)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"
-    remainder = len(order) - len(chosen)
+    best = max(shown, key=lambda arm: sign * band.mean[arm])
+    label = f"{len(shown)} arms; the best mean is {number(float(band.mean[best]))}, of {snapshot.words(arms[best])}"
+    remainder = len(order) - len(shown)
     return {
         "legend": legend,
         "panels": [],
-        "figure": image(_arm_figure(snapshot, arms, band, counts, chosen, possible), label),
+        "figure": image(_arm_figure(snapshot, arms, band, counts, shown, possible), label),
         "notes": [f"{remainder} more arms are not shown."] if remainder else [],
         "ruled_out": [snapshot.words(arms[arm]) for arm in ruled_out],
     }
@@ -192,19 +192,19 @@ def _arm_figure(
     arms: Sequence[Mapping[str, float]],
     band: Band,
     counts: np.ndarray,
-    chosen: Sequence[int],
+    shown: Sequence[int],
     possible: set[int],
 ) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2, 0.7 + ARM_HEIGHT * len(chosen)), layout="constrained")
+    figure = Figure(figsize=(4.2, 0.7 + ARM_HEIGHT * len(shown)), layout="constrained")
     axis = figure.add_subplot()
-    for row, arm in enumerate(chosen):
+    for row, arm in enumerate(shown):
         colour = BLUE if arm in possible else GREY
         axis.plot([band.low[arm], band.high[arm]], [row, row], color=colour, linewidth=4, alpha=0.3)
         axis.plot([band.mean[arm]], [row], "D" if counts[arm] else "|", color=colour, markersize=4.5)
-    labels = [f"{snapshot.words(arms[arm])}  ({counts[arm]} rounds)" for arm in chosen]
-    axis.set(ylim=(len(chosen) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.units.objectives[0]))
-    axis.set_yticks(range(len(chosen)), labels)
+    labels = [f"{snapshot.words(arms[arm])}  ({counts[arm]} rounds)" for arm in shown]
+    axis.set(ylim=(len(shown) - 0.4, -0.6), xlabel=snapshot.with_unit(snapshot.units.objectives[0]))
+    axis.set_yticks(range(len(shown)), labels)
     axis.grid(axis="y", visible=False)
     return figure

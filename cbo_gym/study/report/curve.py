@@ -1,4 +1,4 @@
-"""The curve of a study: the reward of each round and the best so far with its interval, or the hypervolume so far."""
+"""The section "Progress": the reward of each round and the best so far; with several objectives, the hypervolume."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # Number of rounds in a running mean.
 WINDOW = 10
-# Width of the strip of imported data, as a share of the width of the trials.
-BEFORE = 0.18
+# Largest width of the strip of imported data left of the trials, as a share of the width of the trials.
+STRIP_WIDTH = 0.18
 # Distance of the reference point of hypervolumes beyond the worst values, as a share of their range.
 MARGIN = 0.1
 
@@ -29,8 +29,8 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
     if not any(known.number for known in snapshot.rounds):
         return None
     broken = np.array([snapshot.units.breaks_conditions(known.action, known.values) for known in snapshot.rounds])
-    several = len(snapshot.units.objectives) > 1
-    curve = _hypervolume(snapshot, broken) if several else _best(snapshot, broken)
+    has_several_objectives = len(snapshot.units.objectives) > 1
+    curve = _hypervolume(snapshot, broken) if has_several_objectives else _best(snapshot, broken)
     note = curve.note
     if any(known.number is None for known in snapshot.rounds):
         note += " Imported data are shown left of the first trial, in their order."
@@ -40,17 +40,26 @@ def progress(snapshot: Snapshot) -> dict[str, str] | None:
             "limits": "whose settings break a limit",
             "limits and constraints": "whose settings break a limit or whose measured values violate a constraint",
         }
-        marks = "The line leaves out" if several else "Crosses mark"
-        end = "" if several else "; the best so far excludes them"
-        note += f" {marks} rounds {conditions[snapshot.units.conditions]}{end}."
+        rounds = f"rounds {conditions[snapshot.units.conditions]}"
+        crosses = f" Crosses mark {rounds}; the best so far excludes them."
+        note += f" The line leaves out {rounds}." if has_several_objectives else crosses
     mean, ends = interval(curve.band, -1)
-    label = f"{curve.axis} by trial; {curve.name} now {mean}" + ("" if several else f", 95 % interval {ends}")
+    label = f"{curve.axis} by trial; {curve.name} now {mean}"
+    label += "" if has_several_objectives else f", 95 % interval {ends}"
     with page_style():
         return {"figure": image(_figure(snapshot, broken, curve), label), "note": note}
 
 
 class _Curve(NamedTuple):
-    """A line with its values and intervals by round, its axis, a note that explains it, and the values of rounds."""
+    """The line of the figure.
+
+    Attributes:
+        name: name of the line.
+        axis: title of the vertical axis.
+        band: value of the line, and its interval, at each round.
+        note: explanation of the line.
+        rewards: reward of each round, shown as dots; None if they are not shown.
+    """
 
     name: str
     axis: str
@@ -82,20 +91,13 @@ def _hypervolume(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
 
 def _best(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
     reward, rewards = snapshot.units.objectives[0], np.array([known.reward for known in snapshot.rounds])
-    name, band, note = _line(snapshot, rewards, broken)
-    return _Curve(name, snapshot.with_unit(reward), band, note, rewards)
-
-
-def _line(snapshot: Snapshot, rewards: np.ndarray, broken: np.ndarray) -> tuple[str, Band, str]:
-    """Return the name of the line, its values and intervals by round, and a note that explains them."""
-    reward = snapshot.units.objectives[0]
+    axis = snapshot.with_unit(reward)
     if snapshot.study.interface.observes_before:
-        return (
-            f"mean of {WINDOW} rounds",
-            _running_mean(rewards),
+        note = (
             f"The best action depends on the context, so the line is the mean {reward} of the last {WINDOW} rounds, "
-            "with a 95 % interval by Student's t from the third on.",
+            "with a 95 % interval by Student's t from the third on."
         )
+        return _Curve(f"mean of {WINDOW} rounds", axis, _running_mean(rewards), note, rewards)
     band = snapshot.rewards([known.action for known in snapshot.rounds]) if snapshot.agent is not None else None
     if band is None:
         agent = snapshot.description.agent
@@ -107,31 +109,32 @@ def _line(snapshot: Snapshot, rewards: np.ndarray, broken: np.ndarray) -> tuple[
             "agent's current model: it may be below the highest dots, which may be high by chance."
         )
     # Rounds that break a constraint or a limit are the best only if all rounds break one.
-    value = snapshot.description.goals[0].sign * band.mean
-    value[broken] -= 2.0 * np.ptp(value) + 1.0
-    before = np.append(-np.inf, np.maximum.accumulate(value)[:-1])
-    leaders = np.maximum.accumulate(np.where(value > before, np.arange(len(value)), 0))
-    return "best so far", Band(*(values[leaders] for values in band)), note
+    ranking = snapshot.description.goals[0].sign * band.mean
+    ranking[broken] -= 2.0 * np.ptp(ranking) + 1.0
+    best_before = np.append(-np.inf, np.maximum.accumulate(ranking)[:-1])
+    # Index of the best round so far, at each round.
+    leaders = np.maximum.accumulate(np.where(ranking > best_before, np.arange(len(ranking)), 0))
+    return _Curve("best so far", axis, Band(*(values[leaders] for values in band)), note, rewards)
 
 
 def _running_mean(rewards: np.ndarray) -> Band:
-    means, halves = [], []
+    means, half_widths = [], []
     for end in range(1, len(rewards) + 1):
-        last = rewards[max(0, end - WINDOW) : end]
-        means.append(last.mean())
-        error = last.std(ddof=1) / np.sqrt(len(last)) if len(last) > 2 else 0.0
-        halves.append(error * stdtrit(max(len(last) - 1, 1), 0.975))
-    mean, half = np.array(means), np.array(halves)
-    return Band(mean, mean - half, mean + half)
+        window = rewards[max(0, end - WINDOW) : end]
+        means.append(window.mean())
+        error = window.std(ddof=1) / np.sqrt(len(window)) if len(window) > 2 else 0.0
+        half_widths.append(error * stdtrit(max(len(window) - 1, 1), 0.975))
+    mean, half_width = np.array(means), np.array(half_widths)
+    return Band(mean, mean - half_width, mean + half_width)
 
 
 def _figure(snapshot: Snapshot, broken: np.ndarray, curve: _Curve) -> Figure:
     from matplotlib.figure import Figure
 
-    # Trials are at their numbers, imported data evenly in a strip before the first trial.
+    # A trial is at its number; imported data are evenly spaced in a strip before the first trial.
     numbers = [known.number for known in snapshot.rounds if known.number is not None]
     imported, last, band = len(broken) - len(numbers), max(numbers), curve.band
-    width = min(float(imported), max(1.0, BEFORE * last))
+    width = min(float(imported), max(1.0, STRIP_WIDTH * last))
     positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])
     figure = Figure(figsize=(4.3, 2.7), layout="constrained")
     axis = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""The system: its diagram, the set and measured values of each variable, constraints and costs."""
+"""The section "The system": the diagram, the set and measured values of each variable, constraints and costs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from cbo_gym.study.budget import trial_cost
 from cbo_gym.study.report.snapshot import Snapshot, number
 from cbo_gym.study.report.svg import image, page_style
 
-# Number of statements of the diagram that are shown, those with the smallest p-values.
+# Largest number of statements of the diagram that are shown; they have the smallest p-values.
 MAX_STATEMENTS = 6
+# Role of a variable -> words of the report.
 ROLES = {"reward": "reward", "acted on": "can be set", "context": "observed before", "other": "only observed"}
 
 
@@ -25,6 +26,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     description, interface, roles = snapshot.description, snapshot.study.interface, roles_of(snapshot.study.interface)
     titles = ROLES | ({"acted on": "has parameters"} if description.parameters else {})
     titles |= {"reward": "objective"} if description.objectives else {}
+    # Variable or parameter -> the values that it was set to.
     set_to: dict[str, list[Any]] = defaultdict(list)
     for known in snapshot.rounds:
         for name, value in snapshot.units.native_values(known.action).items():
@@ -41,11 +43,11 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     for limit in interface.problem.outcomes.constraints:
         values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
-    broken = [snapshot.units.broken_limits(known.action) for known in snapshot.rounds]
-    limits = [
-        [limit, f"{sum(limit not in broken_limits for broken_limits in broken)} of {len(broken)}"]
-        for limit in description.limits
-    ]
+    broken_limits = [snapshot.units.broken_limits(known.action) for known in snapshot.rounds]
+    limits = []
+    for statement in description.limits:
+        count = sum(statement not in broken for broken in broken_limits)
+        limits.append([statement, f"{count} of {len(broken_limits)}"])
     diagram = _diagram(snapshot, roles, titles, set_to) if snapshot.study.diagram else ""
     return {
         "diagram": diagram,
@@ -112,12 +114,11 @@ def _diagram(snapshot: Snapshot, roles: dict[str, str], titles: dict[str, str], 
         for name in snapshot.study.interface.affected_nodes():
             label = f"set in {len(set_to[name])} of {len(snapshot.rounds)}"
             lines[name].append(Line(label, label, bool(set_to[name])))
-    typical = {name: _typical(values) for name in roles if (values := snapshot.measurements(name))}
-    labels = {name: "often" if name in snapshot.units.categories else "mean" for name in typical}
-    boxes = {
-        name: Box(f"{labels[name]} {number(typical[name])}" if name in typical else None, lines[name], COLOURS[role])
-        for name, role in roles.items()
-    }
+    boxes = {}
+    for name, role in roles.items():
+        values, word = snapshot.measurements(name), "often" if name in snapshot.units.categories else "mean"
+        average = f"{word} {number(_typical(values))}" if values else None
+        boxes[name] = Box(average, lines[name], COLOURS[role])
     key = [
         ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, titles[role])
         for role in ("acted on", "context", "reward")

@@ -1,4 +1,7 @@
-"""When to stop, and how far to trust the forecasts: each measured value is predicted from all other rounds."""
+"""The sections "When to stop" and "How far to trust the forecasts".
+
+For the second, the agent predicts each measured value from all other rounds.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ if TYPE_CHECKING:
 
     from cbo_gym.agent import LeaveOneOut
 
+# Width and height of a figure in inches.
 PANEL = (3.35, 2.5)
-# Variables with a figure.
+# Largest number of variables with a figure.
 MAX_PANELS = 12
 
 
@@ -47,10 +51,11 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
         return snapshot.no_beliefs
     predictions_of = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
     numbers = [name for name in snapshot.study.interface.nodes if name in predictions_of and name not in categories]
-    by_name = {name: predictions_of[name] for name in numbers if len(predictions_of[name].values) > 1}
+    by_name = {
+        name: _native(snapshot, name, predictions_of[name]) for name in numbers if len(predictions_of[name].values) > 1
+    }
     if not by_name:
         return f"{snapshot.description.agent} has no models whose predictions can be compared with the rounds."
-    by_name = {name: _native(snapshot, name, predictions) for name, predictions in by_name.items()}
     rows = [
         [
             snapshot.with_unit(name),
@@ -60,28 +65,22 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
         ]
         for name, predictions in by_name.items()
     ]
+    panels = []
     with page_style():
-        panels = [
-            {
-                "title": snapshot.with_unit(name),
-                "figure": image(_panel(predictions), f"{row[0]}: {row[3]} values in their intervals"),
-            }
-            for (name, predictions), row in zip([*by_name.items()][:MAX_PANELS], rows, strict=False)
-        ]
+        for predictions, (title, *_, covered) in zip([*by_name.values()][:MAX_PANELS], rows, strict=False):
+            figure = image(_panel(predictions), f"{title}: {covered} values in their intervals")
+            panels.append({"title": title, "figure": figure})
     return {"rows": rows, "panels": panels}
 
 
-def _native(snapshot: Snapshot, name: str, prediction: LeaveOneOut) -> LeaveOneOut:
-    """Return predictions in the study's units."""
-    if snapshot.units.objectives != (name,):
-        return prediction
-    native = snapshot.units.to_values
-    low, high = snapshot.units.to_ends(
-        prediction.predictions - prediction.half_widths, prediction.predictions + prediction.half_widths
-    )
-    return prediction._replace(
-        values=native(prediction.values), predictions=native(prediction.predictions), half_widths=(high - low) / 2
-    )
+def _native(snapshot: Snapshot, name: str, result: LeaveOneOut) -> LeaveOneOut:
+    """Convert predictions of a variable to the study's units; only those of a single reward are in others."""
+    units = snapshot.units
+    if units.objectives != (name,):
+        return result
+    low, high = units.to_ends(result.predictions - result.half_widths, result.predictions + result.half_widths)
+    values, predictions = units.to_values(result.values), units.to_values(result.predictions)
+    return result._replace(values=values, predictions=predictions, half_widths=(high - low) / 2)
 
 
 def _panel(prediction: LeaveOneOut) -> Figure:
@@ -89,12 +88,12 @@ def _panel(prediction: LeaveOneOut) -> Figure:
 
     figure = Figure(figsize=PANEL, layout="constrained")
     axis = figure.add_subplot()
-    for chosen, colour in ((prediction.covered, BLUE), (~prediction.covered, ORANGE)):
+    for shown, colour, marker in ((prediction.covered, BLUE, "o"), (~prediction.covered, ORANGE, "D")):
         axis.errorbar(
-            prediction.values[chosen],
-            prediction.predictions[chosen],
-            prediction.half_widths[chosen],
-            fmt="o" if colour == BLUE else "D",
+            prediction.values[shown],
+            prediction.predictions[shown],
+            prediction.half_widths[shown],
+            fmt=marker,
             color=colour,
             markersize=3.5,
             elinewidth=1.0,
