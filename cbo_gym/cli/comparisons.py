@@ -150,11 +150,7 @@ def print_leaderboard(
 
 
 def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths) -> Iterable[Run]:
-    """Load the runs that a sweep wrote to a folder, or those of published results: a folder, or a file of it.
-
-    Raises:
-        ArgumentError: if the folder does not exist or has no runs.
-    """
+    """Load the runs that a sweep wrote to a folder, or those of published results: a folder, or a file of it."""
     from cbo_gym.evaluation.runs.folder import intact_runs, run_files
     from cbo_gym.evaluation.store.published import is_published, load_published, resolve
 

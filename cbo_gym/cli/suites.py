@@ -39,12 +39,7 @@ FirstSeed = Annotated[
 def grid(
     suite: str | None, envs: Sequence[str] | None, seeds: int | None, first_seed: int | None, horizon: int | None
 ) -> tuple[Sequence[str] | Suite, range, int | None]:
-    """Return the environments, seeds and rounds that a sweep plays.
-
-    Raises:
-        ArgumentError: if neither a suite nor an environment is given; if the suite is not known, or does not have
-            the environments.
-    """
+    """Return the environments, seeds and rounds that a sweep plays."""
     if suite is not None:
         full_suite = load(suite)
         chosen: Sequence[str] | Suite = full_suite.select(envs) if envs else full_suite

@@ -35,11 +35,7 @@ class KnownReward:
 
 
 def known_reward(expression: str, reward: str, variables: Sequence[str], sign: float) -> KnownReward:
-    """Read the expression that the reward equals.
-
-    Raises:
-        ArgumentError: unless it is arithmetic of numbers and other observed variables.
-    """
+    """Read the expression that the reward equals."""
     equation = Equation(expression)
     if any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(expression.strip(), mode="eval"))):
         raise ArgumentError(

@@ -120,11 +120,7 @@ class Database:
             raise self._translate(error) from error
 
     def require_whole(self, connection: sql.Connection) -> None:
-        """Check that a SQLite file is intact, because a damaged index hides rows. A server checks its own files.
-
-        Raises:
-            OperationError: naming the damage.
-        """
+        """Check that a SQLite file is intact, because a damaged index hides rows. A server checks its own files."""
         if self.is_sqlite:
             result = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
             if result != "ok":

@@ -26,12 +26,7 @@ TESTED_ACTIONS = 20
 
 
 def require_digits(codec: Codec) -> None:
-    """Check that rounded values can meet the limits.
-
-    Raises:
-        ArgumentError: if a value with digits is part of an equality, or if random actions cannot be rounded within the
-            limits.
-    """
+    """Check that rounded values can meet the limits."""
     names = _names_with_digits(codec)
     if not names or codec.limits is None:
         return
@@ -56,9 +51,6 @@ def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None =
         codec: the codec of the action.
         action: an element of the action space.
         fixed: name -> value that is not rounded.
-
-    Raises:
-        ArgumentError: if no such action is found.
     """
     domains, limits, settings = codec.domains, codec.limits, codec.to_native(action)
     names = _names_with_digits(codec) & set(settings) - set(fixed or ())

@@ -35,9 +35,6 @@ def read_arguments(
         diagram: file of the diagram, in place of the one in the fields.
         trusted: import paths of agents whose code may be run.
         opens_databases: whether the fields may name the database of an earlier study.
-
-    Raises:
-        ArgumentError: naming the line, if there is one, and the mistake.
     """
     fields: Any = ()
     lines = Lines(None)

@@ -59,11 +59,7 @@ class _StudyStructure(Structure):
 
 
 def interface_of(description: Description) -> Interface:
-    """Return the interface of a study.
-
-    Raises:
-        ArgumentError: naming the fields that contradict each other.
-    """
+    """Return the interface of a study."""
     diagrams = _diagrams(description)
     variables = _variables(description, diagrams)
     with errors_at("noise"):
@@ -153,12 +149,7 @@ def _composition(
 
 
 def without_effects(description: Description) -> Description:
-    """Return the description with the effects of the reward, or of the objectives, moved to the ignored names.
-
-    Raises:
-        ArgumentError: if another field names an effect, if the effects differ between candidates, or if reward and
-            objectives are both given or both missing.
-    """
+    """Return the description with the effects of the reward, or of the objectives, moved to the ignored names."""
     _check_goals(description)
     diagrams, objectives = _diagrams(description), list(description.objectives)
     goals = f"the objectives {objectives}" if objectives else f"the reward {description.reward}"

@@ -118,11 +118,7 @@ def _read_names(names: Iterable[Any], nodes: Sequence[str]) -> list[str]:
 
 
 def rounds_for(units: Units, frame: pl.DataFrame, earlier: Description) -> pl.DataFrame:
-    """Return the rounds of an earlier study as a table for this one, without variables that this one lacks.
-
-    Raises:
-        ArgumentError: if a variable has another unit.
-    """
+    """Return the rounds of an earlier study as a table for this one, without variables that this one lacks."""
     study_units, nodes = units.description.units, units.interface.nodes
     for name in sorted(set(study_units) & set(earlier.units)):
         if study_units[name] != earlier.units[name]:

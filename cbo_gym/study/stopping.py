@@ -110,9 +110,6 @@ def find_stopping(
         delta: the smallest improvement that matters, in the reward's units; None for that of the study, or else 5 % of
             the range of the rewards so far.
         no_posterior: returns the reason if the agent has no joint posterior of expected rewards.
-
-    Raises:
-        ArgumentError: if ``delta`` is not above 0.
     """
     unit = units.description.units.get(units.objectives[0], "")
     delta = units.description.delta if delta is None else require_positive("delta", delta)

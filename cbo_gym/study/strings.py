@@ -23,9 +23,6 @@ def require_storable(value: Any, label: str = "") -> None:
     Args:
         value: a string, or mappings and lists that hold strings.
         label: name of the value in messages.
-
-    Raises:
-        ArgumentError: naming a string that cannot be encoded, or has a NUL character.
     """
     if isinstance(value, str):
         if SURROGATE.search(value):

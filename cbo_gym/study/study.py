@@ -810,11 +810,7 @@ def _open_prior(prior: Any) -> Study:
 def describe(
     name: str, *, diagram: Any = None, candidates: Iterable[Any] = (), agent: Any = None, **others: Any
 ) -> tuple[Units, Any]:
-    """Return the units of a new study, with its description, and the agent if it is an object or an import path.
-
-    Raises:
-        ArgumentError: as for :func:`create_study`.
-    """
+    """Return the units of a new study, with its description, and the agent if it is an object or an import path."""
     with errors_at("diagram"):
         diagram = None if diagram is None else CausalDiagram.read(diagram)
     with errors_at("candidates"):

@@ -120,9 +120,6 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
         agent: the agent, or its label; None for the one that the description names.
         units: the units of the study.
         initial: records of the data that were added before the first suggestion.
-
-    Raises:
-        ArgumentError: if there is no such agent, or it cannot play the study.
     """
     created, description = _create_agent(agent, units), units.description
     if (modes := modes_of(created)) and description.mode not in modes:
@@ -211,13 +208,7 @@ def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
 
 
 class Suggester:
-    """The agent of a study, rebuilt from events, which makes suggestions. Only one thread at a time may use it.
-
-    Args:
-        history: the events of the study.
-        units: the units of the study.
-        agent: the agent; None for the one that the description names.
-    """
+    """The agent of a study, rebuilt from events, which makes suggestions. Only one thread at a time may use it."""
 
     def __init__(self, history: History, units: Units, agent: Any = None) -> None:
         self._history, self._units, self._source = history, units, agent
@@ -385,9 +376,6 @@ class Suggester:
         """Suggest ``count`` actions, given the pending trials; the arguments are those of :meth:`Study.ask`.
 
         A rejected trial counts as pending until the next outcome, so that it is not suggested again at once.
-
-        Raises:
-            ArgumentError: if the agent does not support pending trials, or fixed or shared values.
         """
         self._is_ahead = True
         self._learn_last(context)
@@ -589,11 +577,7 @@ class Suggester:
         return f"; one of {count} sets"
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
-        """Return the action inside the bounds that the agent would deploy; the agent does not change.
-
-        Raises:
-            ArgumentError: if no reward is known yet.
-        """
+        """Return the action inside the bounds that the agent would deploy; the agent does not change."""
         agent = self.copy_agent(context)
         self._require_reward(agent)
         return round_digits(self._units.codec, self._inside(agent, [agent.recommend()])[0])
@@ -641,11 +625,7 @@ class Suggester:
         return [units.nearest(action) for action in recommended]
 
     def expect(self, action: Action, context: Mapping[str, float] | None) -> Expectation:
-        """Return the expected values of the variables under an action.
-
-        Raises:
-            ArgumentError: if the agent has learned nothing yet, or has no model.
-        """
+        """Return the expected values of the variables under an action."""
         agent, units = self.copy_agent(context), self._units
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
             raise ArgumentError(self._lacks(agent, "model of the outcome"))

@@ -124,9 +124,6 @@ def require_title(counts: Mapping[str, int]) -> None:
 
     Args:
         counts: label of a row -> number of its names; the last row is the header.
-
-    Raises:
-        ArgumentError: naming both rows.
     """
     *above, header = counts
     for label in above:
@@ -142,9 +139,6 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
     Args:
         path: a CSV file, or an Excel workbook.
         is_name: whether a cell is the name of a column; the header and the separator are guessed from these cells.
-
-    Raises:
-        ArgumentError: naming the file and the line.
     """
     try:
         with path.open("rb") as file:
@@ -164,9 +158,6 @@ def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "
         content: the bytes of a CSV or Excel file.
         is_name: whether a cell is the name of a column.
         source: beginning of each message.
-
-    Raises:
-        ArgumentError: as :func:`read_path` does.
     """
     if len(content) > MAX_BYTES:
         raise ArgumentError(f"{source}the file is larger than {MAX_BYTES / 1e6:.0f} MB; divide it into several")

@@ -134,9 +134,6 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
         columns: names of the study's columns.
         do: the values that were set: one mapping for all rounds, or a table with a row per round.
         ignore: names of columns to leave out.
-
-    Raises:
-        ArgumentError: naming the row, the column and the mistake.
     """
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):

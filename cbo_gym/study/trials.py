@@ -192,11 +192,7 @@ class History:
         self._state = State([], Trials(), Position(0, digest))
 
     def read(self) -> State:
-        """Return the current state, after all events that have been written.
-
-        Raises:
-            OperationError: if the log cannot be read, or was replaced.
-        """
+        """Return the current state, after all events that have been written."""
         state = self._state
         return self._apply(state, self.log.events(self.study, state.position))
 
@@ -204,10 +200,6 @@ class History:
         """Write events that were derived from a state, and return the new state.
 
         If other events have been written since, write nothing and return None.
-
-        Raises:
-            ArgumentError: if they are too long, or hold a string that cannot be stored.
-            OperationError: if they cannot be written, or the log was replaced.
         """
         written = self.log.append(self.study, state.position, new_events)
         return None if written is None else self._apply(state, written)

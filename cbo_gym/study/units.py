@@ -32,12 +32,7 @@ NEGLIGIBLE = 1e-100
 
 
 class Units:
-    """Conversion of actions, values and rewards of a study to those of its agent, and back.
-
-    Args:
-        description: the description of the study.
-        interface: the interface of the study.
-    """
+    """Conversion of actions, values and rewards of a study to those of its agent, and back."""
 
     def __init__(self, description: Description, interface: Interface) -> None:
         self.description, self.interface, self.codec = description, interface, interface.codec
@@ -68,9 +63,6 @@ class Units:
             done: name -> value, which may be outside the bounds.
             suggested: the suggested action, which has the values of names that ``done`` leaves out; None without a
                 suggestion.
-
-        Raises:
-            ArgumentError: naming the part that cannot be done in this study.
         """
         done = named_values(done)
         if not isinstance(done, dict):
@@ -95,9 +87,6 @@ class Units:
             done: name -> value; in partial mode, the choice of the variable to measure is by default the last variable
                 that was measured.
             values: variable -> value; None if it was not measured.
-
-        Raises:
-            ArgumentError: as :meth:`action`.
         """
         if (name := self.codec.choice_name) and name not in done:
             measured = [node for node in self.interface.nodes if values.get(node) is not None]
@@ -113,11 +102,7 @@ class Units:
         return names or sorted({name for arm in self.description.arms for name in arm})
 
     def read_setting(self, name: str, value: Any) -> Any:
-        """Return a value to set as the log stores it: a label, which the codec checks later, a number or an interval.
-
-        Raises:
-            ArgumentError: if a number or an interval is needed and the value is neither.
-        """
+        """Return a value to set as the log stores it: a label, which the codec checks, a number or an interval."""
         if name in self.codec.labels:
             return value
         return _read_interval(name, value) if self.codec.intervals else _number(f"the value of {name}", value)
@@ -126,9 +111,6 @@ class Units:
         """Return variable -> value, its label if it is a category; None if it was not measured.
 
         Ignored names are left out.
-
-        Raises:
-            ArgumentError: for an unknown variable, a value that is not a finite number, or a reward outside its range.
         """
         if not isinstance(values, Mapping):
             raise ArgumentError(f"values must be a mapping from variables to numbers; given {short_repr(values)}")
@@ -176,9 +158,6 @@ class Units:
             values: variable -> value, where a share may be given as counts, ``"37 of 1000"``; or a sequence of such
                 mappings, for repeated measurements.
             std: variable -> standard error of its value.
-
-        Raises:
-            ArgumentError: as :meth:`read_values`, or for a standard error that does not fit.
         """
         values, std = named_values(values), named_values(std)
         if isinstance(values, Sequence) and not isinstance(values, str):
@@ -397,11 +376,7 @@ class Units:
         return {"context": np.array([numbers[name] for name in self.interface.context_names])} if numbers else {}
 
     def read_context(self, context: Mapping[str, float] | None) -> dict[str, float] | None:
-        """Return the context of a round as the log stores it; None if the study has no contexts.
-
-        Raises:
-            ArgumentError: unless it has a number for each context of the study.
-        """
+        """Return the context of a round as the log stores it; None if the study has no contexts."""
         context, names = named_values(context), list(self.interface.context_names)
         if context and not names:
             raise ArgumentError(f"the study has no contexts; given {short_repr(context)}; leave out context")
@@ -426,11 +401,7 @@ class Units:
         return self.codec.to_action(np.clip(self.codec.to_point(action), 0.0, 1.0))
 
     def require_valid(self, action: Action) -> Action:
-        """Return a copy of a suggested action.
-
-        Raises:
-            ArgumentError: if it is not an element of the action space.
-        """
+        """Return a copy of a suggested action, which must be an element of the action space."""
         try:
             return self.interface.read(action)
         except InvalidAction as error:
@@ -474,9 +445,6 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     Args:
         strings: the pairs.
         form: an example of a pair, for messages.
-
-    Raises:
-        ArgumentError: naming a string that is not a pair, or a name that comes twice.
     """
     pairs: dict[str, str] = {}
     for string in strings:

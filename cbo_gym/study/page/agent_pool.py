@@ -40,9 +40,6 @@ class AgentPool:
 
     Args:
         seconds: time limit of a call.
-
-    Raises:
-        ArgumentError: if the limit is not a finite number above 0.
     """
 
     def __init__(self, seconds: float = THINK_SECONDS) -> None:

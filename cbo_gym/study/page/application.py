@@ -62,12 +62,7 @@ routes = APIRouter(default_response_class=HTMLResponse)
 
 
 def make_app(service: StudyService, access: AccessPolicy) -> FastAPI:
-    """Create the application that serves the page of a database's studies.
-
-    Args:
-        service: the studies.
-        access: the policy of access.
-    """
+    """Create the application that serves the page of a database's studies."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="cbo-gym study")
     app.state.service, app.state.access = service, access
     app.include_router(routes)

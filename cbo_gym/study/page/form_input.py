@@ -64,11 +64,7 @@ def whole_number(typed: str) -> int | str:
 
 
 def trial_count(typed: str) -> Any:
-    """Convert to a number of trials; return any other string, which the study will refuse.
-
-    Raises:
-        ArgumentError: for more than :data:`MAX_ASKED`, because other users wait for the agent.
-    """
+    """Convert to a number of trials; return any other string, which the study will refuse."""
     count = whole_number(typed)
     if isinstance(count, int) and count > MAX_ASKED:
         raise ArgumentError(f"the page asks for at most {MAX_ASKED} trials at once; given {typed}")
@@ -86,11 +82,7 @@ def numbers(typed: FormInput, prefix: str) -> dict[str, Any]:
 
 
 def description(typed: FormInput) -> tuple[dict[str, Any], Lines]:
-    """Return the fields of a study's description, for :func:`~cbo_gym.study.files.read_arguments`; a form has no lines.
-
-    Raises:
-        ArgumentError: for a line that cannot be read.
-    """
+    """Return the fields of a description, and no lines, for :func:`~cbo_gym.study.files.read_arguments`."""
     rows = _rows(typed)
     fields: dict[str, Any] = {
         name: first_string(typed, name) for name in ("name", "mode", "reward", "direction", "diagram", "agent")

@@ -44,12 +44,7 @@ HEADERS = {
 
 
 class Guard:
-    """Middleware that refuses requests if the access policy forbids them, or if they are too large or too slow.
-
-    Args:
-        app: the application that handles accepted requests.
-        access: the access policy.
-    """
+    """Middleware that refuses requests if the access policy forbids them, or if they are too large or too slow."""
 
     def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
         self._app, self._access = app, access

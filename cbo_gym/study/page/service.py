@@ -28,12 +28,7 @@ PATIENCE = 0.05
 
 
 class ServedStudy:
-    """One study, with its report.
-
-    Args:
-        service: the service of its database.
-        study: the study.
-    """
+    """One study, with its report."""
 
     def __init__(self, service: StudyService, study: Study) -> None:
         self._service, self.study = service, study
@@ -149,9 +144,6 @@ class StudyService:
 
         Args:
             read: picklable function that returns the fields of the description, and their lines in a YAML file.
-
-        Raises:
-            ArgumentError, OperationError: as ``read`` and :func:`create_study`.
         """
         return await asyncio.wrap_future(self.pool.submit(agent_pool.create, b"", read, self.trusted, self.storage))
 
