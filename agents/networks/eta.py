@@ -39,7 +39,7 @@ class WithEta(ActionFeatures):
         """Split search points or inputs, ``b x d``, into eta by node, ``b x 1`` each, and those of ``features``."""
         count = len(self._nodes)
         eta = 2.0 * points[:, :count] - 1.0
-        return dict(zip(self._nodes, eta.split(1, -1), strict=True)), points[:, count:]
+        return dict(zip(self._nodes, eta.unsqueeze(-1).unbind(1), strict=True)), points[:, count:]
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         points = self._features.draw(count, generator)

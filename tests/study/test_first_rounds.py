@@ -128,3 +128,13 @@ def test_what_was_done_may_lie_outside_the_bounds(agent, mode, rounds, excess, t
         study.tell(trial, outcome(mode, did, rng, seen) | {"y": 15.0}, did=did)
         assert_inside(mode, study.recommendation(context=seen))
     ask_everything(study, mode, rng)
+
+
+@pytest.mark.parametrize("agent", ["MCBO", "EIFN"])
+def test_a_system_may_be_the_reward_alone(agent, tmp_path):
+    alone = {"diagram": "dag { y }", "parameters": {"a": {"node": "y", "bounds": (0.0, 2.0)}}}
+    study = create_study("s", storage=tmp_path / "s.db", agent=agent, reward="y", mode="soft", **alone)
+    for _ in range(3):
+        trial = study.ask()
+        study.tell(trial, {"y": trial.do["a"] ** 2})
+    ask_everything(study, "soft", None)
