@@ -63,9 +63,10 @@ class CausalDiagram:
         """
         if isinstance(source, cls):
             return source
-        code = read_file(source) if isinstance(source, PurePath) else source
-        parts = read_format(code) if isinstance(code, str) else None
-        return cls._from_parts(diagram_graphs.read_any(code) if parts is None else parts, None, allow_cycles)
+        if isinstance(source, PurePath):
+            source = read_file(source)
+        parts = read_format(source) if isinstance(source, str) else None
+        return cls._from_parts(parts or diagram_graphs.read_any(source), None, allow_cycles)
 
     @classmethod
     def from_networkx(
@@ -78,7 +79,7 @@ class CausalDiagram:
                 ``observed="no"`` (DoWhy's) or ``latent=True``; an edge is bidirected with ``dir="both"`` (DOT's),
                 ``type="bidirected"`` (pgmpy's) or ``bidirected=True``.
             latents: latent nodes.
-            nodes: the observed variables in their order, those of the graph and perhaps more; None for the graph's.
+            nodes: the observed variables in the order wanted, perhaps more than the graph has; None for the graph's.
             allow_cycles: as for the class.
 
         Raises:
@@ -113,7 +114,7 @@ class CausalDiagram:
 
         Args:
             code: ``digraph { ... }``.
-            nodes: the observed variables in their order, those of the code and perhaps more; None for the code's.
+            nodes: the observed variables in the order wanted, perhaps more than the code has; None for the code's.
             allow_cycles: as for the class.
 
         Raises:
@@ -146,8 +147,8 @@ class CausalDiagram:
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph in which each confounded pair has a latent common cause, a node ``observed="no"``.
 
-        DoWhy and the algorithms of networkx take it as it is (DoWhy reads bidirected edges of DOT code as directed
-        ones); :meth:`from_networkx` is the inverse.
+        DoWhy and the algorithms of networkx accept this graph, whereas DoWhy reads bidirected edges of DOT code as
+        directed ones. :meth:`from_networkx` is the inverse.
         """
         graph = nx.DiGraph()
         graph.add_nodes_from(self.nodes, observed="yes")
@@ -188,12 +189,12 @@ class CausalDiagram:
         return sorted((min(pair), max(pair)) for pair in self.bidirected)
 
     def _check(self) -> None:
-        known = set(self.nodes)
-        if len(known) != len(self.nodes):
+        names = set(self.nodes)
+        if len(names) != len(self.nodes):
             repeated = sorted({name for name in self.nodes if self.nodes.count(name) > 1})
             raise ArgumentError(f"nodes must be distinct; repeated: {repeated}")
         for pair in [*self.directed, *self.bidirected]:
-            if not known.issuperset(pair):
+            if not names.issuperset(pair):
                 self._require_nodes(pair)
             if len(set(pair)) != 2:
                 raise ArgumentError(f"an edge joins two different nodes; given a self loop at {set(pair)}")
@@ -359,18 +360,18 @@ class CausalDiagram:
             for neighbours in (self.graph.predecessors, self.graph.successors, self.confounding.neighbors)
         )
         for latent in latent_set:
-            causes, effects, others = parents.pop(latent), children.pop(latent), siblings.pop(latent)
+            causes, effects, confounded = parents.pop(latent), children.pop(latent), siblings.pop(latent)
             for cause in causes:
                 children[cause] = (children[cause] | effects) - {latent, cause}
             for effect in effects:
                 parents[effect] = (parents[effect] | causes) - {latent, effect}
-                siblings[effect] |= (effects | others) - {effect}
-            for other in others:
-                siblings[other] = (siblings[other] | effects) - {latent, other}
+                siblings[effect] |= (effects | confounded) - {effect}
+            for name in confounded:
+                siblings[name] = (siblings[name] | effects) - {latent, name}
         return self._derive(
             (node for node in self.nodes if node not in latent_set),
             ((cause, name) for name, causes in parents.items() for cause in causes),
-            (frozenset((name, other)) for name, others in siblings.items() for other in others),
+            (frozenset((name, sibling)) for name, confounded in siblings.items() for sibling in confounded),
         )
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -1,8 +1,8 @@
-"""Causal diagrams in the DOT language of Graphviz, and in that of DAGitty, which is derived from it.
+"""Causal diagrams in the DOT language of Graphviz and in the language of DAGitty, which is derived from DOT.
 
-One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs;
-attributes that mark latent variables or arrowheads are read, and others are ignored. pydot is not enough: it lacks
-edges of DAGitty, and reads ``A -- B`` as ``A -> B`` and ``A <-> B`` as three nodes.
+One small parser reads both. Statements are nodes, chains of edges (``A -> B <-> C``, ``A -> {B C}``) and subgraphs.
+Attributes that mark latent variables or arrowheads are read; others are ignored. The library pydot would not do: it
+lacks edges of DAGitty, and reads ``A -- B`` as ``A -> B`` and ``A <-> B`` as three nodes.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ def read_code(code: str) -> Parts:
         if old := _old_blocks(code):
             return _read_old(*old)
         _refuse_foreign(code)
-        # DAGitty adds the missing frame as well.
-        code = f"dag {{ {code}\n}}"
-        head = HEAD.match(code)
-    keyword = head["kind"].lower() if head else "dag"
+        # As in DAGitty, code may lack its frame, "dag { }".
+        keyword, start, code = "dag", 0, f"{code}\n}}"
+    else:
+        keyword, start = head["kind"].lower(), head.end()
     if keyword in ("mag", "pag"):
         raise ArgumentError(
             f"{keyword} {{ ... }} shows ancestors and a class of diagrams, not causes; write the causal diagram as "
             "dag { ... }, or give the diagrams that are possible as candidates of a study"
         )
     try:
-        return _Parser(code, "DOT" if "graph" in keyword else "DAGitty", head.end() if head else 0).parts()
+        return _Parser(code, "DOT" if "graph" in keyword else "DAGitty", start).parts()
     except RecursionError:
         raise ArgumentError("cannot read the diagram: braces are nested too deeply") from None
 
@@ -123,16 +123,16 @@ def _read_old(nodes: list[re.Match[str]], lines: list[str]) -> Parts:
     return parts
 
 
-def _old_names(words: list[str], known: Iterable[str]) -> Iterator[str]:
+def _old_names(words: list[str], names: Iterable[str]) -> Iterator[str]:
     """Yield the nodes of a line, whose names may have blanks; ignore the positions of arrows."""
-    nodes = [word for word in words if not word.startswith("@")]
-    while nodes:
-        lengths = (length for length in range(1, len(nodes) + 1) if unquote(" ".join(nodes[:length])) in known)
-        length = next(lengths, 0)
-        if not length:
-            raise ArgumentError(f"unknown variables {[' '.join(nodes)]}; the first lines have {list(known)}")
-        yield unquote(" ".join(nodes[:length]))
-        nodes = nodes[length:]
+    words = [word for word in words if not word.startswith("@")]
+    while words:
+        prefixes = {unquote(" ".join(words[:length])): length for length in range(1, len(words) + 1)}
+        name = next((prefix for prefix in prefixes if prefix in names), None)
+        if name is None:
+            raise ArgumentError(f"unknown variables {[' '.join(words)]}; the first lines have {list(names)}")
+        yield name
+        words = words[prefixes[name] :]
 
 
 def write(head: str, nodes: Iterable[str], edges: Iterable[tuple[Edge, str]], end: str) -> str:
@@ -159,7 +159,7 @@ class _Token(NamedTuple):
 
 
 def _tokens(code: str, index: int, line: int, language: str) -> Iterator[_Token]:
-    """Yield the tokens from an index on, which is in the given line."""
+    """Yield the tokens of code from an index on; ``line`` is the number of the line there."""
     last = _Token("", "", line)
     while index < len(code):
         circle = CIRCLES.match(code, index) if last.kind in ("word", "quoted") and last.line == line else None
@@ -223,7 +223,8 @@ class _Parser:
     def _take(self, *marks: str) -> bool:
         """Consume the next token if it is one of these marks; return whether it was."""
         is_mark = self._peek().kind == "mark" and self._peek().value in marks
-        self._next += is_mark
+        if is_mark:
+            self._next += 1
         return is_mark
 
     def _word(self) -> str:
@@ -280,17 +281,18 @@ class _Parser:
                 continue
             try:
                 marks = _marks(arrow.value, attributes)
-                for first, second in product(left, right):
-                    self._parts.add_edge(first, second, marks)
+                for edge in product(left, right):
+                    self._parts.add_edge(*edge, marks)
             except ArgumentError as error:
                 raise ArgumentError(f"line {arrow.line}: {error}") from None
         return [name for group in groups for name in group]
 
     def _group(self) -> list[str]:
         if (self._peek().kind, self._peek().value.lower()) == ("word", "subgraph"):
-            has_name = self._peek(1).kind in ("word", "quoted")
-            if (self._peek(1 + has_name).kind, self._peek(1 + has_name).value) == ("mark", "{"):
-                self._next += 1 + has_name
+            # The name of a subgraph is optional.
+            brace = 2 if self._peek(1).kind in ("word", "quoted") else 1
+            if (self._peek(brace).kind, self._peek(brace).value) == ("mark", "{"):
+                self._next += brace
         if self._take("{"):
             outer_defaults = {kind: dict(attributes) for kind, attributes in self._defaults.items()}
             names = self._statements()

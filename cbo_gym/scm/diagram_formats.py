@@ -40,17 +40,18 @@ def _read_bif(code: str) -> Parts:
     bare, parts = COMMENT.sub(" ", code), Parts()
     for name in BIF_VARIABLE.findall(bare):
         parts.add_node(name.strip('"'), {})
-    for effect, causes in BIF_PARENTS.findall(bare):
-        for name in [effect, *re.findall(BIF_NAME, causes)]:
-            if (name := name.strip('"')) not in parts.attributes:
+    for quoted_effect, causes in BIF_PARENTS.findall(bare):
+        effect = quoted_effect.strip('"')
+        for name in [effect, *(cause.strip('"') for cause in re.findall(BIF_NAME, causes))]:
+            if name not in parts.attributes:
                 raise ArgumentError(f"cannot read BIF: {name!r} is not one of its variables {list(parts.attributes)}")
-            if name != effect.strip('"'):
-                parts.add_edge(name, effect.strip('"'), (TAIL, ARROW))
+            if name != effect:
+                parts.add_edge(name, effect, (TAIL, ARROW))
     return parts
 
 
 def _read_tetrad(code: str) -> Parts:
-    """Read a graph that Tetrad saved as text; latent variables stand in parentheses."""
+    """Read a graph that Tetrad saved as text, with latent variables in parentheses."""
     _, _, body = code.partition("Graph Nodes:")
     nodes, _, edges = body.partition("Graph Edges:")
     parts = Parts()

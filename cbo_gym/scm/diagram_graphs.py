@@ -1,4 +1,4 @@
-"""Causal diagrams as the graph objects of other libraries, of which only networkx is imported."""
+"""Causal diagrams from the graph objects of networkx, pgmpy, DoWhy and causal-learn; only networkx is imported."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _read_causal_learn(graph: Any) -> Parts:
     for node in graph.get_nodes():
         parts.add_node(node.get_name(), {"latent": "yes"} if node.get_node_type().name == "LATENT" else {})
     for edge in graph.get_graph_edges():
-        first, second = (marks.get(end.name, CIRCLE) for end in (edge.get_endpoint1(), edge.get_endpoint2()))
-        parts.add_edge(edge.get_node1().get_name(), edge.get_node2().get_name(), (first, second))
+        ends = (marks.get(edge.get_endpoint1().name, CIRCLE), marks.get(edge.get_endpoint2().name, CIRCLE))
+        parts.add_edge(edge.get_node1().get_name(), edge.get_node2().get_name(), ends)
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Nodes and edges of a diagram while it is read, and the attributes that mark them."""
+"""What the readers of all formats of diagrams share: a list of nodes and edges, and the meaning of attributes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_EDGES = 5_000
 
 @dataclass
 class Parts:
-    """Nodes and edges in the order in which they were read.
+    """The nodes and edges of a diagram, in the order in which they were read.
 
     Attributes:
         attributes: attributes of each node by name, latent nodes included.
@@ -42,14 +42,14 @@ class Parts:
         return [name for name, attributes in self.attributes.items() if _is_hidden(attributes)]
 
     def add_node(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """Add a node unless it is known. Raise ArgumentError beyond the largest number of nodes."""
+        """Add a node unless its name is there. Raise ArgumentError for more than ``MAX_NODES`` nodes."""
         if name not in self.attributes:
             self.attributes[name] = dict(attributes)
             if len(self.attributes) > MAX_NODES:
                 raise ArgumentError(f"a diagram of at most {MAX_NODES} variables is read; this one has more")
 
     def add_edge(self, first: str, second: str, marks: Marks) -> None:
-        """Add an edge. Raise ArgumentError if it has no known direction, or beyond the largest number of edges."""
+        """Add an edge. Raise ArgumentError if its direction is open, or for more than ``MAX_EDGES`` edges."""
         self.require_edge_limit(len(self.directed) + len(self.bidirected) + 1)
         if marks == (ARROW, ARROW):
             self.bidirected.append((first, second))
@@ -107,16 +107,18 @@ def marks_of(attributes: Mapping[str, Any], direction: str = "forward") -> Marks
     """
     if _word(attributes.get("bidirected", "no")) in YES or _word(attributes.get("type")) == "bidirected":
         return ARROW, ARROW
-    wanted = _word(attributes.get("dir", direction))
-    if wanted not in DIRECTIONS:
-        raise ArgumentError(f"dir={wanted} is not a direction; write {', '.join(DIRECTIONS)}")
-    has_tail, has_head = DIRECTIONS[wanted]
-    return _mark(attributes.get("arrowtail"), has_tail), _mark(attributes.get("arrowhead"), has_head)
+    direction = _word(attributes.get("dir", direction))
+    if direction not in DIRECTIONS:
+        raise ArgumentError(f"dir={direction} is not a direction; write {', '.join(DIRECTIONS)}")
+    has_head_at_first, has_head_at_second = DIRECTIONS[direction]
+    tail_shape, head_shape = (attributes.get(key) or "normal" for key in ("arrowtail", "arrowhead"))
+    return _mark(tail_shape, has_head_at_first), _mark(head_shape, has_head_at_second)
 
 
 def _mark(shape: Any, has_head: bool) -> str:
-    word = _word("normal" if shape is None else shape)
-    return TAIL if not has_head or word == "none" else CIRCLE if word.endswith("dot") else ARROW
+    if not has_head or _word(shape) == "none":
+        return TAIL
+    return CIRCLE if _word(shape).endswith("dot") else ARROW
 
 
 def _word(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Functions of named quantities as lists of steps, traced by a call with symbols.
+"""Functions of named nodes as lists of elementary steps, which :func:`trace` records by a call with symbols.
 
 Known rewards of tasks are sent to other processes in this form, equations written as strings are parsed into it, and
 the formulas on the pages of environments come from the steps of their mechanisms.
@@ -19,7 +19,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.scm.straight_line import compile_function
 from cbo_gym.scm.values import Composition, Floats
 
-# Kinds of leaves. A double is one of NumPy, because division of Python's float by zero fails.
+# Kinds of leaves. A double is a number of NumPy: division by a double 0 gives inf or nan instead of an error.
 NODE, NUMBER, DOUBLE = "node", "number", "double"
 
 
@@ -175,7 +175,7 @@ def _index_of(value: Any, steps: list[Step]) -> int:
 
 def _method(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(*inputs: Any) -> Any:
-        # NumPy then calls ``__array_ufunc__`` of the symbol.
+        # The array's own operator then calls ``__array_ufunc__`` of the symbol.
         if isinstance(inputs[-1], np.ndarray):
             return NotImplemented
         return inputs[0].apply(name, *(inputs[::-1] if swapped else inputs))
