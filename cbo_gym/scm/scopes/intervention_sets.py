@@ -14,9 +14,9 @@ from cbo_gym.scm.diagram import CausalDiagram
 def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], constrained: Iterable[str] = ()) -> bool:
     """Return whether each target has a directed path to the reward that avoids the others.
 
-    That is, the targets are a subset of An(Y) in the diagram under do(targets), so that leaving one out can change the
-    reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). With ``constrained`` nodes C it is An(Y, C), so that
-    leaving one out can change the reward or a constrained node (Aglietti et al. 2023, sec. 3.1).
+    That is, the targets are among the ancestors of the reward in the diagram under do(targets), so that leaving one out
+    can change the reward (Lee & Bareinboim 2018, Definition 1 and Proposition 1). With ``constrained`` nodes, the path
+    may lead to one of them instead (Aglietti et al. 2023, sec. 3.1).
     """
     return targets <= diagram.mutilate(targets).ancestors([reward, *constrained])
 
@@ -29,13 +29,13 @@ def minimal_among(
     A set has the same effect as its variables with a path to an outcome that avoids the others, see :func:`is_minimal`;
     the set of these variables need not be in the list.
     """
-    offered, outcomes = list(targets), [reward, *constrained]
-    reduced = {target: target & diagram.mutilate(target).ancestors(outcomes) for target in offered}
-    first = {effective: target for target, effective in reversed(reduced.items())}
+    outcomes = [reward, *constrained]
+    effective = {target: target & diagram.mutilate(target).ancestors(outcomes) for target in targets}
+    earliest = {reduced: target for target, reduced in reversed(effective.items())}
     return [
         target
-        for target, effective in reduced.items()
-        if target == effective or (effective not in reduced and first[effective] == target)
+        for target, reduced in effective.items()
+        if target == reduced or (reduced not in effective and earliest[reduced] == target)
     ]
 
 
@@ -53,7 +53,7 @@ def minimal_intervention_sets(
         diagram: an acyclic causal diagram.
         reward: the variable Y to be maximised.
         manipulable: the variables that may be set; None for all but the reward.
-        max_sets: largest number of sets; None for any, of which there may be 2^variables.
+        max_sets: largest number of sets; None for no limit (there may be 2^variables sets).
         constrained: nodes under constraints, see :func:`is_minimal`.
 
     Returns:

@@ -1,8 +1,9 @@
 """Which variables to intervene on, and depending on which contexts: mixed policy scopes (Lee & Bareinboim 2020).
 
 A scope is a set of pairs (X; C_X): the variable X is set by a policy that sees the contexts C_X. In its diagram G_S the
-edges from C_X to X replace all edges into X. The value of a scope is the best E[Y] of its policies. :func:`pomps` uses
-steps from a scope to another one that is *at least as good in every SCM* on the diagram:
+edges from C_X to X replace all edges into X. A variable without a policy is *natural*: it follows its mechanism. The
+value of a scope is the best E[Y] of its policies. :func:`pomps` uses steps from a scope to another one that is *at
+least as good in every SCM* on the diagram:
 
 * **Recall.** More contexts never hurt. Policies act in some order, and each may see what the earlier ones saw. So every
   scope is at most as good as a *complete* one: each variable sees all contexts that neither it nor a later one affects,
@@ -10,9 +11,9 @@ steps from a scope to another one that is *at least as good in every SCM* on the
 * **Reduction.** With the actions in reverse order, contexts that are not requisite (Nielsen & Jensen 1999, Shachter
   1998) and policies that no longer affect Y are dropped. Optimal policies are deterministic, so an earlier action that
   is still seen can be computed from its own contexts: the value stays the same.
-* **Takeover.** Let X be natural, and W be observed, not affected by X, with Y independent of X given W once the edges
-  out of X are cut (second rule of do-calculus). Then the policy P(x | w) of the natural mechanism yields the same E[Y].
-  W may contain variables that are taken over too, earlier in causal order.
+* **Takeover.** Let X be natural, and let W be observed variables that X does not affect, such that Y is independent of
+  X given W once the edges out of X are cut (second rule of do-calculus). Then setting X by the policy P(x | w), as its
+  mechanism does, yields the same E[Y]. W may contain variables that are taken over too, earlier in causal order.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def pomps(
         ordered = sorted(new, key=_simplicity)
         visited |= new
         better.add_nodes_from(ordered)
-        for scope, above in zip(ordered, _map(setting.improvements, ordered, n_jobs), strict=True):
-            better.add_edges_from((scope, other) for other in above)
+        for scope, improvements in zip(ordered, _map(setting.improvements, ordered, n_jobs), strict=True):
+            better.add_edges_from((scope, improved) for improved in improvements)
         new = set(better) - visited
     groups = nx.condensation(better)
     sinks = [groups.nodes[group]["members"] for group in groups if not groups.out_degree(group)]
@@ -170,7 +171,7 @@ class _Setting:
         groups: dict[frozenset[str], list[str]] = {}
         for name in sorted(acting):
             groups.setdefault(cut.descendants([name]) & contexts, []).append(name)
-        supersets_first = nx.DiGraph((first, other) for first in groups for other in groups if first > other)
+        supersets_first = nx.DiGraph((larger, smaller) for larger in groups for smaller in groups if larger > smaller)
         supersets_first.add_nodes_from(groups)
         for order in nx.all_topological_sorts(supersets_first):
             hidden: frozenset[str] = frozenset()
@@ -273,7 +274,7 @@ def _takeovers(
 
 
 def _of_contexts(policies: Policies) -> Policies:
-    """Return the policies as functions of contexts: actions that they see are replaced by the inputs of these."""
+    """Return the policies with each action that they see replaced by the contexts of that action's policy."""
     resolved: Policies = {}
 
     def resolve(name: str) -> frozenset[str]:
@@ -305,13 +306,13 @@ def _map(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int)
         return [function(item) for item in items]
     from joblib import Parallel, delayed
 
-    before = os.environ.get(SAFE_PATH)
+    previous_value = os.environ.get(SAFE_PATH)
     # Joblib starts its processes with "python -m".
     os.environ[SAFE_PATH] = "1"
     try:
         return Parallel(n_jobs=n_jobs)(delayed(function)(item) for item in items)
     finally:
-        if before is None:
+        if previous_value is None:
             del os.environ[SAFE_PATH]
         else:
-            os.environ[SAFE_PATH] = before
+            os.environ[SAFE_PATH] = previous_value
