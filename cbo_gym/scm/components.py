@@ -1,4 +1,7 @@
-"""Component functions of separable structural equation models: analytic functions of one variable."""
+"""Component functions of separable structural equation models: analytic functions of one variable.
+
+Each knows bounds of its values and of its slope, which prove that a cyclic model has a solution.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,7 @@ from cbo_gym.scm.values import FloatOrArray
 class Component(ABC):
     """An analytic function of one variable, evaluated elementwise on floats and arrays.
 
-    A new family needs the four methods. The bounds ``image`` and ``steepest`` must never be too small, because the
-    proof that a cyclic system has exactly one solution uses them.
+    A new family needs the four methods. The bounds ``image`` and ``steepest`` must never be too small.
     """
 
     @abstractmethod
@@ -100,8 +102,9 @@ class Periodic(Component):
 
     def image(self, low: float, high: float) -> tuple[float, float]:
         # Extrema are at odd quarters of the period; any five quarters in a row contain both.
-        quarters = np.arange(math.ceil(4.0 * abs(self.frequency) * low), 4.0 * abs(self.frequency) * high)[:5]
-        return _hull(*self(np.array([low, high])), *self(quarters / (4.0 * abs(self.frequency) or 1.0)))
+        quarters_per_unit = 4.0 * abs(self.frequency)
+        quarters = np.arange(math.ceil(quarters_per_unit * low), quarters_per_unit * high)[:5]
+        return _hull(*self(np.array([low, high])), *self(quarters / quarters_per_unit))
 
     def steepest(self, low: float, high: float) -> float:
         return abs(2.0 * math.pi * self.frequency * self.amplitude)

@@ -1,4 +1,4 @@
-"""Linear networks with two vectors of weights per node, and the best choice among them, known or uncertain.
+"""Linear networks with one or two vectors of weights per node, and the best choice of a vector for each node.
 
 The value of node i is ``w_i . (1, values of its causes)`` plus noise of mean zero, where ``w_i`` is one of two vectors.
 The expected value of the last node is linear in every ``w_i``, with the total effect of node i as the factor. So the
@@ -34,7 +34,7 @@ class LinearNetwork:
         options: the number of vectors of weights of each node, 1 or 2.
 
     Attributes:
-        causes: columns of the causes of each node in an array with the constant 1 before all nodes.
+        causes: columns of the constant and of the causes of each node, in arrays with a constant 1 before all nodes.
         width: width of the arrays of weights, 1 + the largest number of causes.
 
     Raises:
@@ -48,7 +48,7 @@ class LinearNetwork:
         self.options = list(options)
         self.width = max(map(len, self.causes))
         *upper, self._last = range(len(causes))
-        # Nodes that cause only the last node: every pass over the other nodes tries both signs of each.
+        # Nodes that cause only the last node. Both signs of each are tried in every pass over the inner nodes.
         self._ends = [node for node in upper if not any(node in causes_of_node for causes_of_node in causes[:-1])]
         self._inner = [node for node in upper if node not in self._ends]
         self._signs = 1 - 2 * _binary_patterns(len(self._inner))
@@ -66,10 +66,11 @@ class LinearNetwork:
 
         Args:
             weights: weights of each node and option, the constant's first, then its causes', shape ``(N, 2, width)``;
-                entries beyond a node's causes or options are ignored.
+                the entries after those of a node's causes and options are ignored.
             ellipsoids: matrices A of each node and option, ``(N, 2, width, width)``: the vector may be any w with
                 ``(w - weights)' A^-1 (w - weights) <= 1``; None for known vectors.
         """
+        # One row for each pattern of signs.
         rows = np.arange(len(self._signs))
         values = np.ones((len(rows), len(self.causes) + 1))
         options = np.zeros((len(rows), len(self.causes)), dtype=int)
@@ -84,8 +85,8 @@ class LinearNetwork:
             mean, spread = self._mean_and_spread(i, values, weights, ellipsoids)
             highest, lowest = mean + spread, mean - spread
             sides[:, :, end] = highest.argmax(axis=1), lowest.argmin(axis=1)
-            both = np.stack([highest.max(axis=1), lowest.min(axis=1)], axis=1)
-            arguments[:, :, i + 1] = both[:, self._end_choices[:, end]]
+            extremes = np.stack([highest.max(axis=1), lowest.min(axis=1)], axis=1)
+            arguments[:, :, i + 1] = extremes[:, self._end_choices[:, end]]
         mean, spread = self._mean_and_spread(self._last, arguments, weights, ellipsoids)
         bounds = mean + spread
         row, side, option = np.unravel_index(int(bounds.argmax()), bounds.shape)

@@ -150,28 +150,28 @@ def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exc
 def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
     """Compile one function that evaluates all mechanisms in order, given noise and interventions.
 
-    A mechanism may have a method ``inline``, from the code of its arguments to the code of its value, which saves a
-    call.
+    A mechanism may have a method ``inline``, which returns the code of its value, given the code of its arguments; this
+    saves a call.
     """
-    identifiers = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
+    value_of = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLineCode(variables)
     for identifier, value in {**SCOPE, "set_value": _set_value, "error_for": _error_for}.items():
         code.bind(identifier, value)
     for i, variable in enumerate(variables):
         function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
         mechanism, name = code.bind(f"mechanism_{i}", function), code.name_identifier(variable.name)
-        parents = {parent: identifiers[parent] for parent in variable.parents}
-        causes = [identifiers[parent] for parent in variable.parents]
-        causes += [*(f"soft[{action}]" for action in variable.actions), code.noise(variable.name)]
-        call = f"{mechanism}({', '.join(causes)})"
+        inputs = [value_of[parent] for parent in variable.parents]
+        inputs += [*(f"soft[{action}]" for action in variable.actions), code.noise(variable.name)]
+        arguments = ", ".join(inputs)
+        value = f"{mechanism}({arguments})"
         if function is own_noise:
-            call = causes[-1]
+            value = code.noise(variable.name)
         elif hasattr(variable.mechanism, "inline"):
-            call = code.share_sums(variable.mechanism.inline(causes)) or call
+            value = code.share_sums(variable.mechanism.inline(inputs)) or value
         code.add(
             "try:",
-            f"    v{i} = ({call}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {', '.join(causes)})",
+            f"    v{i} = ({value}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {arguments})",
             "except Exception as error:",
-            f"    raise error_for(error, {name}, {code.dictionary(parents)}) from error",
+            f"    raise error_for(error, {name}, {code.dictionary({p: value_of[p] for p in variable.parents})}) from error",
         )
-    return code.compile(identifiers)
+    return code.compile(value_of)

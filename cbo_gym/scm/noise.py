@@ -1,8 +1,8 @@
 """Distributions of exogenous variables.
 
-Each is a frozen dataclass with two ways to draw: ``sample`` from a NumPy generator, which is fast, and
-``from_uniform``, which maps uniform numbers to draws and so suits quasi-Monte Carlo points. This module does not use
-``scipy.stats``, because it takes longer to import than the whole package.
+Each is a frozen dataclass with two ways to draw: ``sample`` is fast and uses a NumPy generator; ``from_uniform`` maps
+uniform numbers to draws, as quasi-Monte Carlo needs. ``scipy.stats`` is not used, because its import takes longer than
+that of the whole package.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ def _require_ends(low: float, high: float) -> None:
 
 
 def _set_tuples(distribution: Distribution, *fields: str) -> None:
-    """Check fields and ``weights``, and store the fields as tuples of floats, so that the dataclass is hashable.
-
-    The fields hold finite numbers, one for each component.
-    """
+    """Check fields of finite numbers, one per component, and store them as tuples, which make the class hashable."""
     for field in fields:
         values = getattr(distribution, field)
         if isinstance(values, str) or not np.iterable(values) or not all(map(is_finite_number, values)):
@@ -217,9 +214,9 @@ class TruncatedNormal(Distribution):
 
     def _densities(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return ``low`` and ``high`` in standard units, and the density of the truncated standard normal at both."""
-        ends = (self.low - self.location) / self.scale, (self.high - self.location) / self.scale
+        low, high = (self.low - self.location) / self.scale, (self.high - self.location) / self.scale
         constant = math.sqrt(2.0 * math.pi) * self._probabilities[1]
-        return ends, (math.exp(-0.5 * ends[0] ** 2) / constant, math.exp(-0.5 * ends[1] ** 2) / constant)
+        return (low, high), (math.exp(-0.5 * low**2) / constant, math.exp(-0.5 * high**2) / constant)
 
     @property
     def mean(self) -> float:
@@ -228,8 +225,8 @@ class TruncatedNormal(Distribution):
 
     @property
     def std(self) -> float:
-        (a, b), (left, right) = self._densities()
-        return self.scale * math.sqrt(1.0 + a * left - b * right - (left - right) ** 2)
+        (low, high), (left, right) = self._densities()
+        return self.scale * math.sqrt(1.0 + low * left - high * right - (left - right) ** 2)
 
     def from_uniform(self, uniforms: Array) -> Array:
         below, between = self._probabilities
@@ -317,7 +314,7 @@ class DistributionFamily:
 
 
 def multiply(distribution: Distribution, factor: float) -> Distribution | None:
-    """Return the distribution of ``factor``, which is not 0, times a draw; ``None`` for a class of another module."""
+    """Return the distribution of a nonzero ``factor`` times a draw; ``None`` for a class of another module."""
     match distribution:
         case Zero():
             return distribution

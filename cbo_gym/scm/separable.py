@@ -1,4 +1,7 @@
-"""Additively separable structural equation models: y = F(y) + G(z), cyclic or not."""
+"""Additively separable structural equation models: y = F(y) + G(z), cyclic or not.
+
+Every equation is a sum of functions of one variable each. They are the systems of masked mode.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from cbo_gym.scm.values import Composition, Floats
 
 REWARD = "Y"
 NO_NOISE = Zero()
-# Change of the last sweep, relative to the size of the values.
+# Largest change in the last sweep, relative to the size of the values.
 TOLERANCE = 1e-12
 # Enough for a contraction at rate 0.98 to meet the tolerance.
 MAX_ITERATIONS = 2_000
@@ -35,7 +38,6 @@ TAIL_PROBABILITY = 2.0**-40
 # Rounding error allowed at the ends of the box.
 SLACK = 1e-9
 
-Payoff = Composition
 # Lower and upper ends, shape (N, 1).
 Box = tuple[np.ndarray, np.ndarray]
 # Smallest and largest value of each node that a hard intervention sets.
@@ -106,7 +108,7 @@ class SeparableSEM(System):
         *,
         names: Sequence[str] | None = None,
         activations: Sequence[Component] | None = None,
-        payoff: Payoff | None = None,
+        payoff: Composition | None = None,
         mask: Literal["exogenous", "endogenous"] = "exogenous",
         feedback: Literal["all", "selected"] = "all",
         model_noise: Distribution = NO_NOISE,
@@ -148,7 +150,7 @@ class SeparableSEM(System):
             self.action_nodes = {REWARD: tuple(range(count))}
         else:
             self.action_nodes = {name: (i,) for i, name in enumerate(names)}
-        self.payoff: Payoff = payoff or Total(tuple(names))
+        self.payoff: Composition = payoff or Total(tuple(names))
         edges = [(names[j], names[i]) for i, j in components] + [(name, REWARD) for name in names]
         graph = CausalDiagram(self.nodes, edges, allow_cycles=True)
         self.diagram = CausalDiagram(self.nodes, edges, allow_cycles=not graph.is_acyclic)
@@ -193,16 +195,19 @@ class SeparableSEM(System):
     def _compile(self, set_ranges: SetRanges = NOTHING_SET) -> Callable[..., Values]:
         """Compile one function that solves the system, node by node."""
         names, arguments = self.nodes[:-1], self.arguments
-        masked_in, masked_out = arguments["mask"] == "exogenous", arguments["mask"] == "endogenous"
+        masks_signals, masks_nodes = arguments["mask"] == "exogenous", arguments["mask"] == "endogenous"
         components, diagram = self._components(set_ranges), self.diagram.mutilate(set_ranges)
         code, observations = StraightLineCode(self.variables), []
         for i, (name, signal) in enumerate(zip(names, self.exogenous, strict=True)):
-            mask, signal_code = f"soft[{i}] * " if masked_in else "", code.noise(f"b{i + 1}")
+            signal_code = code.noise(f"b{i + 1}")
+            mask = f"soft[{i}] * " if masks_signals else ""
             code.add(f"z{i} = {mask}{signal_code}")
             activation = arguments["activations"][i]
             input_code = f"z{i}" if activation == Linear(1.0) else f"{code.bind(f'activation_{i}', activation)}(z{i})"
-            unaffected = code.plus_noise(input_code, f"noise of {name}")
-            code.add(f"g{i} = {f'hard[{code.name_identifier(name)}][1]' if name in set_ranges else unaffected}")
+            input_code = code.plus_noise(input_code, f"noise of {name}")
+            if name in set_ranges:
+                input_code = f"hard[{code.name_identifier(name)}][1]"
+            code.add(f"g{i} = {input_code}")
             observations.append(f"z{i} = {mask}({code.plus_noise(signal_code, f'error of {signal}')})")
             observations.append(f"y{i} = {code.plus_noise(f'y{i}', f'error of {name}')}")
         if diagram.is_acyclic:
@@ -214,10 +219,14 @@ class SeparableSEM(System):
             solve = code.bind("solve", _FixedPoint(components, self._prove_contraction(set_ranges)[1]))
             code.add(f"{nodes} = {solve}(({inputs}))")
         code.add(*observations)
-        payoff_terms = [f"{f'soft[{i}] * ' if masked_out else ''}y{i}" for i in range(len(names))]
-        call = f"{code.bind('payoff', self.payoff)}({code.dictionary(dict(zip(names, payoff_terms, strict=True)))})"
-        code.add(f"reward = {' + '.join(payoff_terms) if self.payoff == Total(names) else call}")
-        observed = "soft[{0}] * y{0}" if arguments["feedback"] == "selected" else "y{0}"
+        masked_node = "soft[{0}] * y{0}"
+        argument = masked_node if masks_nodes else "y{0}"
+        payoff_arguments = {name: argument.format(i) for i, name in enumerate(names)}
+        if self.payoff == Total(names):
+            code.add(f"reward = {' + '.join(payoff_arguments.values())}")
+        else:
+            code.add(f"reward = {code.bind('payoff', self.payoff)}({code.dictionary(payoff_arguments)})")
+        observed = masked_node if arguments["feedback"] == "selected" else "y{0}"
         values = {signal: f"z{i}" for i, signal in enumerate(self.exogenous)}
         values |= {name: observed.format(i) for i, name in enumerate(names)}
         return code.compile({**values, REWARD: "reward"})
@@ -281,10 +290,10 @@ def _term(code: StraightLineCode, effect: int, cause: int, component: Component)
 
 
 class _Functions:
-    """The distinct nonlinear functions of a cyclic system, each of one node.
+    """The distinct nonlinear functions of a cyclic system, C functions of one node each.
 
     Attributes:
-        causes: the argument of each of the C functions.
+        causes: index of the node that is the argument of each function.
         weights: their coefficients in each equation, shape ``(N, C)``.
         constants: constants to subtract from the functions, shape ``(C,)``.
     """
@@ -310,13 +319,14 @@ class _Functions:
         self.constants[: len(tanhs)] = np.tanh(self._shifts[:, 0])
 
     def solver(self, inner: np.ndarray) -> Callable[[list[float]], list[float]]:
-        """Compile a function of floats, from ``start`` to the values at the fixed point ``y = start + inner @ values``.
+        """Compile a solver for floats: given ``start``, it returns ``values = f(y)`` at ``y = start + inner @ values``.
 
-        A sweep uses the values that it has already updated (Gauss-Seidel); plain iteration needs no fewer sweeps.
+        A sweep uses the values that it has already updated (Gauss-Seidel); plain iteration needs no fewer sweeps. In
+        the code, s is the start, y an argument, f a function's value at y, and o (old) the y of the last sweep.
         """
         scope: dict[str, Any] = {"tanh": math.tanh, "unsettled": _settling_error}
-        pairs = zip(self._scales[:, 0].tolist(), self._shifts[:, 0].tolist(), strict=True)
-        formulas = [f"tanh({scale!r} * y{{0}} + {shift!r})" for scale, shift in pairs]
+        tanhs = zip(self._scales[:, 0].tolist(), self._shifts[:, 0].tolist(), strict=True)
+        formulas = [f"tanh({scale!r} * y{{0}} + {shift!r})" for scale, shift in tanhs]
         formulas += [" * ".join(["y{0}"] * k) for k in self._exponents]
         for index, component in enumerate(self._others):
             scope[f"component_{index}"] = component
@@ -342,7 +352,7 @@ class _Functions:
         return compile_function("start", lines, scope)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        """Return the values at arguments of shape ``(C, n)``."""
+        """Return the functions' values at their arguments ``y``, both of shape ``(C, n)``."""
         values, tanhs = np.empty_like(y), len(self._scales)
         np.tanh(self._scales * y[:tanhs] + self._shifts, out=values[:tanhs])
         for index, k in enumerate(self._exponents, tanhs):
@@ -377,10 +387,11 @@ class _FixedPoint:
         self._inverse = np.linalg.inv(np.eye(count) - linear)
         self._functions = _Functions(components, count)
         self._causes = np.array(self._functions.causes, dtype=int)
-        self._spread = self._inverse @ self._functions.weights
-        self._inner = self._spread[self._causes]
+        # Effects of the functions' values on the nodes, and on the nodes that are arguments.
+        self._effects = self._inverse @ self._functions.weights
+        self._inner = self._effects[self._causes]
         self._solve_floats = self._functions.solver(self._inner)
-        self._offset = -self._spread @ self._functions.constants
+        self._offset = -self._effects @ self._functions.constants
 
     def __call__(self, inputs: Draws) -> np.ndarray | list[float]:
         """Return the solution for N numbers, a list, or for arrays that broadcast together, shape ``(N, ...)``."""
@@ -395,22 +406,22 @@ class _FixedPoint:
 
     def _solve_one(self, inputs: np.ndarray) -> list[float]:
         """Solve for one experiment, shape ``(N,)``; plain floats are faster for few numbers."""
-        free_nodes = self._inverse @ inputs + self._offset
-        values = self._solve_floats(free_nodes[self._causes].tolist())
-        nodes: np.ndarray = free_nodes + self._spread @ values
+        linear_solution = self._inverse @ inputs + self._offset
+        values = self._solve_floats(linear_solution[self._causes].tolist())
+        nodes: np.ndarray = linear_solution + self._effects @ values
         self._require_inside(nodes[:, None])
         return nodes.tolist()
 
     def _solve(self, inputs: np.ndarray) -> np.ndarray:
-        free_nodes = self._inverse @ inputs + self._offset[:, None]
-        y = start = free_nodes[self._causes]
+        linear_solution = self._inverse @ inputs + self._offset[:, None]
+        y = start = linear_solution[self._causes]
         for _ in range(MAX_ITERATIONS):
             old, y = y, start + self._inner @ self._functions(y)
             if (np.abs(y - old) <= TOLERANCE * (1.0 + np.abs(y))).all():
                 break
         else:
             raise _settling_error()
-        nodes = free_nodes + self._spread @ self._functions(y)
+        nodes = linear_solution + self._effects @ self._functions(y)
         self._require_inside(nodes)
         return nodes
 

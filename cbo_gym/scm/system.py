@@ -1,4 +1,4 @@
-"""System: the base class of structural causal models and separable SEMs."""
+"""Base classes of structural causal models and separable SEMs: what every system of variables can do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Variable:
         actions: indices of the action coordinates (soft parameters), the arguments after the parents.
         noise: distribution of its own exogenous variable.
         observed: False for a latent variable, which no agent sees.
-        idle_parents: further causes in the diagram, which shows possible effects; the mechanism does not take them.
+        idle_parents: further parents in the diagram that the mechanism does not take (effects that are only possible).
     """
 
     name: str
@@ -74,7 +74,7 @@ class Structure(ABC):
 
     @abstractmethod
     def noise_of_nodes(self) -> dict[str, Distribution]:
-        """Observed variable -> the distribution of its own noise."""
+        """Return a dictionary from observed variables to the distributions of their own noise."""
 
 
 class System(Structure):
@@ -152,10 +152,9 @@ class System(Structure):
         """
         if len(intervention.soft) != self.action_dim:
             raise ArgumentError(f"the model takes {self.action_dim} soft parameters; given {len(intervention.soft)}")
-        known = [name for name in self.nodes if name != self.reward]
-        unknown = sorted(set(intervention.hard) - set(known))
-        if unknown:
-            raise ArgumentError(f"cannot set {unknown}; a hard intervention may set {known}")
+        settable = [name for name in self.nodes if name != self.reward]
+        if unknown := sorted(set(intervention.hard).difference(settable)):
+            raise ArgumentError(f"cannot set {unknown}; a hard intervention may set {settable}")
         columns = {f"soft parameter {i}": column for i, column in enumerate(intervention.soft)}
         columns |= {f"the value of {name}": value for name, (_, value) in intervention.hard.items()}
         for label, column in columns.items():

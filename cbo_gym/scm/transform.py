@@ -1,4 +1,7 @@
-"""A system with other names, units and coordinates, but the same draws and effects."""
+"""A view of a system in other names, units and coordinates, with the same noise and causal effects.
+
+Instances of an environment are such views.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from cbo_gym.scm.values import Floats
 
 
 class TransformedSystem(System):
-    """A view of a system: variables and soft parameters with other names, units and order.
+    """A system whose variables and soft parameters have other names, units and order than those of ``system``.
 
     Args:
-        system: the system.
+        system: the original system.
         names: old name -> new name, of each variable.
         units: old name -> unit, of variables whose unit changes.
         nodes: old names of the observed variables in their new order, the reward last.
@@ -42,11 +45,11 @@ class TransformedSystem(System):
         self.diagram = rename_diagram(system.diagram, names, self.nodes)
         self.action_dim = system.action_dim
         indices = [index for index, _ in self.coordinates] or list(range(system.action_dim))
-        entering = {
+        action_nodes = {
             names[name]: tuple(indices[i] for i in coordinates_of_node)
             for name, coordinates_of_node in system.action_nodes.items()
         }
-        self.action_nodes = {name: entering[name] for name in self.nodes if name in entering}
+        self.action_nodes = {name: action_nodes[name] for name in self.nodes if name in action_nodes}
         self.variables = tuple(
             _rename_variable(v, names[v.name], known_noise.get(v.name, v.noise)) for v in system.variables
         )
@@ -65,7 +68,7 @@ class TransformedSystem(System):
         return self.system.draw_noise(rng, size)
 
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
-        """Return the values of all variables by their new names; a variable that is set has exactly that value."""
+        """Return the values of all variables by their new names; a set variable has exactly the value of the action."""
         values = {
             self.names.get(name, name): self.units[name].to_new(value) if name in self.units else value
             for name, value in self.system.propagate(noise, self.to_original(intervention)).items()

@@ -15,5 +15,5 @@ Number = Any
 Floats = float | np.ndarray
 # Type of an argument and of the result.
 FloatOrArray = TypeVar("FloatOrArray", float, np.ndarray)
-# A known reward: name -> number, array or tensor, to the reward.
+# A known reward: a function from a dictionary, name -> number, array or tensor, to the reward.
 Composition = Callable[[Mapping[str, Any]], Any]
