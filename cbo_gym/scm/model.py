@@ -160,6 +160,7 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
     for i, variable in enumerate(variables):
         function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
         mechanism, name = code.bind(f"mechanism_{i}", function), code.name_identifier(variable.name)
+        causes = {parent: value_of[parent] for parent in variable.parents}
         inputs = [value_of[parent] for parent in variable.parents]
         inputs += [*(f"soft[{action}]" for action in variable.actions), code.noise(variable.name)]
         arguments = ", ".join(inputs)
@@ -172,6 +173,6 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
             "try:",
             f"    v{i} = ({value}) if {name} not in hard else set_value(hard[{name}], {mechanism}, {arguments})",
             "except Exception as error:",
-            f"    raise error_for(error, {name}, {code.dictionary({p: value_of[p] for p in variable.parents})}) from error",
+            f"    raise error_for(error, {name}, {code.dictionary(causes)}) from error",
         )
     return code.compile(value_of)
