@@ -1,4 +1,4 @@
-"""Action spaces whose actions keep limits."""
+"""Action spaces whose actions keep limits such as ``"a + b <= 5"``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LimitedDict(Parametrised, spaces.Dict):
     """Choices of a set of variables, with values within limits.
 
     Args:
-        spaces: the space of the set's index, under any key, and that of all variables, ``"values"``.
+        spaces: the space of the values of all variables, under ``"values"``, and of the set's index, under any key.
         sets: the sets of variables, in the order of their indices.
         limits: the limits.
     """

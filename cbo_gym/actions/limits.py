@@ -1,8 +1,9 @@
 """Limits on the values that one action sets: linear inequalities and equalities, and cardinalities.
 
-``"feed1 + feed2 <= 5"``, ``"t1 <= t2"``, ``"1 <= a + b <= 3"``, ``"a + b + c == 1"`` and ``"at most 2 of a, b, c"``
-hold for the setting itself, exactly, unlike constraints, which hold for expected values. Names are those of the
-coordinates, values are in native units.
+Examples: ``"feed1 + feed2 <= 5"``, ``"t1 <= t2"``, ``"1 <= a + b <= 3"``, ``"a + b + c == 1"`` and ``"at most 2 of a,
+b, c"``. Each action keeps its limits exactly; a constraint, in contrast, concerns the expected value of an outcome.
+Names are those of the coordinates, values are in native units. The three parts of this module read limits, move points
+into them (:class:`Polytope`), and apply both to actions (:class:`Limits`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MARGIN = 1e-12
 # Smallest radius of the largest ball inside a set with a volume, in units of the widths of the bounds.
 LEAST_RADIUS = 1e-6
 # Number of points to try on the line from a point to the centre if coordinates have levels.
-ROUNDED = 65
+POINTS_ON_LINE = 65
 # Number of steps of hit-and-run sampling, and further ones for each coordinate.
 STEPS, STEPS_PER_COORDINATE = 20, 10
 # Largest number of random sets of members that are drawn to find a feasible one.
@@ -154,14 +155,15 @@ def _spell(statement: str, names: Collection[str]) -> tuple[str, dict[str, str]]
     patterns = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" if re.fullmatch(r"\w(.*\w)?", name, re.S)
                         else re.escape(name) for name in longest_first)  # fmt: skip
     spelled = re.sub(patterns, lambda match: f" {identifiers[match[0]]} ", statement) if patterns else statement
-    for other, sign in SIGNS.items():
-        spelled = spelled.replace(other, sign)
+    for variant, sign in SIGNS.items():
+        spelled = spelled.replace(variant, sign)
     # A single = is an equality too.
-    return re.sub(r"(?<![<>=!])=(?!=)", "==", spelled).strip(), {spelt: name for name, spelt in identifiers.items()}
+    spelled = re.sub(r"(?<![<>=!])=(?!=)", "==", spelled).strip()
+    return spelled, {identifier: name for name, identifier in identifiers.items()}
 
 
 def _sum_of(node: ast.expr, by_identifier: Mapping[str, str], names: Collection[str]) -> dict[str, float]:
-    """Return name -> coefficient, and the constant under the empty name."""
+    """Return name -> coefficient of an expression, with the constant under the empty name."""
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
             if abs(number) > MAX_NUMBER:
@@ -176,18 +178,23 @@ def _sum_of(node: ast.expr, by_identifier: Mapping[str, str], names: Collection[
         case ast.UnaryOp(ast.UAdd(), operand):
             return _sum_of(operand, by_identifier, names)
         case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
-            first, other = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
-            return _add(first, other, 1.0 if isinstance(sign, ast.Add) else -1.0)
-        case ast.BinOp(left, ast.Mult() | ast.Div() as sign, right):
-            first, other = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
-            if isinstance(sign, ast.Mult) and set(other) != {""}:
-                first, other = other, first
-            if set(other) == {""} and (isinstance(sign, ast.Mult) or other[""]):
-                return _add({}, first, other[""] if isinstance(sign, ast.Mult) else 1.0 / other[""])
+            terms, more_terms = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
+            return _add(terms, more_terms, 1.0 if isinstance(sign, ast.Add) else -1.0)
+        case ast.BinOp(left, ast.Mult(), right):
+            terms, factor = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
+            if set(factor) != {""}:
+                terms, factor = factor, terms
+            if set(factor) == {""}:
+                return _add({}, terms, factor[""])
+        case ast.BinOp(left, ast.Div(), right):
+            terms, divisor = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
+            if set(divisor) == {""} and divisor[""]:
+                return _add({}, terms, 1.0 / divisor[""])
     raise _LimitError("it must be linear: sums of names, each times a number")
 
 
 def _add(left: Mapping[str, float], right: Mapping[str, float], factor: float) -> dict[str, float]:
+    """Return ``left + factor * right``."""
     return {name: left.get(name, 0.0) + factor * right.get(name, 0.0) for name in {**left, **right}}
 
 
@@ -218,20 +225,21 @@ class Polytope:
 
     def __init__(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, domains: Domains) -> None:
         self.dim = rows.shape[1]
-        size = np.linalg.norm(rows, axis=1)
-        rows, low, high = rows / size[:, None], low / size, high / size
+        norms = np.linalg.norm(rows, axis=1)
+        rows, low, high = rows / norms[:, None], low / norms, high / norms
         equal = low == high
+        # Points meet ``equal @ shares = value`` and ``rows @ shares <= bound``.
         self._equal, self._value = rows[equal], high[equal]
         self._inverse = np.linalg.pinv(self._equal)
-        above, below = ~equal & np.isfinite(high), ~equal & np.isfinite(low)
+        has_high, has_low = ~equal & np.isfinite(high), ~equal & np.isfinite(low)
         # The bounds of the coordinates come first.
         unit = np.eye(self.dim)
-        self._rows = np.concatenate([unit, -unit, rows[above], -rows[below]])
-        self._bound = np.concatenate([np.ones(self.dim), np.zeros(self.dim), high[above], -low[below]])
+        self._rows = np.concatenate([unit, -unit, rows[has_high], -rows[has_low]])
+        self._bound = np.concatenate([np.ones(self.dim), np.zeros(self.dim), high[has_high], -low[has_low]])
         self._varies = np.linalg.norm(self._rows @ _null_space(self._equal), axis=1) > TOLERANCE
         self._levels = np.array([count or 0 for count in domains.levels], dtype=float)
         self._warped = _warped(domains)
-        self._pivots, self._solved, self._solution = _eliminate(self._equal, self._value, self._levels > 0)
+        self._pivots, self._coefficients, self._constants = _eliminate(self._equal, self._value, self._levels > 0)
 
     @property
     def is_point(self) -> bool:
@@ -242,6 +250,7 @@ class Polytope:
     def ball(self) -> Ball | None:
         """The largest ball inside; None if the set is empty, or has no volume."""
         free = self._levels == 0
+        # The ball extends in the coordinates without levels, if there are any.
         moving = free if free.any() else ~free
         directions = _null_space(self._equal[:, moving])
         reach = np.linalg.norm(self._rows[:, moving] @ directions, axis=1)
@@ -252,21 +261,22 @@ class Polytope:
         # Imported here, because it is slow to import.
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        solved = milp(
+        constraints = [LinearConstraint(columns / scale, -np.inf, self._bound)]
+        if len(equalities):
+            constraints.append(LinearConstraint(equalities / scale, self._value, self._value))
+        # The variables are the centre and, last, the radius, which is maximised.
+        solution = milp(
             np.append(np.zeros(self.dim), -1.0),
             integrality=np.append(~free, False),
             bounds=Bounds(np.zeros(self.dim + 1), np.append(scale[:-1], 1.0)),
-            constraints=[
-                LinearConstraint(columns / scale, -np.inf, self._bound),
-                *([LinearConstraint(equalities / scale, self._value, self._value)] if len(equalities) else []),
-            ],
-        )
-        if solved.x is None:
+            constraints=constraints,
+        ).x
+        if solution is None:
             return None
-        point, radius = np.where(free, solved.x[:-1], np.rint(solved.x[:-1])) / scale[:-1], float(solved.x[-1])
+        centre, radius = np.where(free, solution[:-1], np.rint(solution[:-1])) / scale[:-1], float(solution[-1])
         if free.any() and radius < LEAST_RADIUS and (directions.shape[1] or free.all()):
             return None
-        return Ball(self._solve(point, np), radius)
+        return Ball(self._round_to_levels(centre, np), radius)
 
     def _on_levels(self, shares: np.ndarray) -> np.ndarray:
         steps = np.maximum(self._levels - 1.0, 0.0) * shares
@@ -280,8 +290,8 @@ class Polytope:
         # Leave out rows whose sums follow from the equalities.
         rows, bound = (_like(points, xp, array[self._varies]) for array in (self._rows, self._bound))
         margin = _like(points, xp, np.where(np.arange(len(self._rows)) < 2 * self.dim, 0.0, MARGIN)[self._varies])
-        given = self._shares(points, xp)
-        shares = given - (given @ equal.T - value) @ inverse.T if len(equal) else given
+        old_shares = self._shares(points, xp)
+        shares = old_shares - (old_shares @ equal.T - value) @ inverse.T if len(equal) else old_shares
         excess = shares @ rows.T - bound
         beyond = (excess + margin).clip(0.0)
         slack = (bound - margin - rows @ centre).clip(MARGIN)
@@ -292,11 +302,11 @@ class Polytope:
         if (self._levels > 0).any():
             moved = self._round_inside(moved, centre, xp)
         if xp is np:
-            # Keep points inside without rounding errors; tensors need the derivative of the projection.
-            on_equalities = (np.abs(given @ equal.T - value) <= MARGIN).all(-1)
-            is_inside = on_equalities & (excess <= 0.0).all(-1) & self._on_levels(given)
-            moved = np.where(is_inside[..., None], given, moved)
-        return self._points(moved, given, points, xp)
+            # Return points that are inside without rounding errors; tensors need the derivative of the projection.
+            on_equalities = (np.abs(old_shares @ equal.T - value) <= MARGIN).all(-1)
+            is_inside = on_equalities & (excess <= 0.0).all(-1) & self._on_levels(old_shares)
+            moved = np.where(is_inside[..., None], old_shares, moved)
+        return self._points(moved, old_shares, points, xp)
 
     @property
     def centre(self) -> np.ndarray:
@@ -309,36 +319,35 @@ class Polytope:
         return self.ball
 
     def _round_inside(self, shares: Any, centre: Any, xp: Any) -> Any:
-        """Round to levels: return the first point inside on the line from each point to the centre."""
+        """Return the first point on the line from each point to the centre that is inside when rounded to levels."""
         numbers = shares if xp is np else shares.detach().cpu().numpy()
         step_sizes = np.ones(numbers.shape[:-1])
         is_done = np.zeros(numbers.shape[:-1], dtype=bool)
-        for step in np.linspace(0.0, 1.0, ROUNDED):
+        for step in np.linspace(0.0, 1.0, POINTS_ON_LINE):
             if is_done.all():
                 break
-            inside = self._is_inside(self._solve(numbers + step * (self._inner.centre - numbers), np))
+            inside = self._is_inside(self._round_to_levels(numbers + step * (self._inner.centre - numbers), np))
             step_sizes[inside & ~is_done] = step
             is_done |= inside
         steps = _like(shares, xp, step_sizes)[..., None]
-        return self._solve(shares + steps * (centre - shares), xp)
+        return self._round_to_levels(shares + steps * (centre - shares), xp)
 
     def _is_inside(self, shares: np.ndarray) -> np.ndarray:
         inside = (shares @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1)
         return inside & self._on_levels(shares)
 
-    def _solve(self, shares: Any, xp: Any) -> Any:
-        """Return points on levels that meet the equalities: one coordinate of each equality follows from the others."""
+    def _round_to_levels(self, shares: Any, xp: Any) -> Any:
+        """Round to levels, and solve each equality for one coordinate, so that the points meet the equalities."""
         levels = _like(shares, xp, np.maximum(self._levels - 1.0, 1.0))
-        has_levels = xp.asarray(self._levels > 0)
-        rounded = xp.where(has_levels if xp is np else has_levels.to(shares.device), (shares * levels).round() / levels,
-                           shares)  # fmt: skip
+        has_levels = _mask_like(shares, xp, self._levels > 0)
+        rounded = xp.where(has_levels, (shares * levels).round() / levels, shares)
         if not len(self._pivots):
             return rounded
-        follows = np.zeros((self.dim, len(self._pivots)))
-        follows[self._pivots, np.arange(len(self._pivots))] = 1.0
-        kept = _like(shares, xp, 1.0 - follows.sum(1))
-        solved = _like(shares, xp, self._solution) - rounded @ _like(shares, xp, self._solved).T
-        return rounded * kept + solved @ _like(shares, xp, follows).T
+        pivot_columns = np.zeros((self.dim, len(self._pivots)))
+        pivot_columns[self._pivots, np.arange(len(self._pivots))] = 1.0
+        is_other = _like(shares, xp, 1.0 - pivot_columns.sum(1))
+        solved = _like(shares, xp, self._constants) - rounded @ _like(shares, xp, self._coefficients).T
+        return rounded * is_other + solved @ _like(shares, xp, pivot_columns).T
 
     def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Return about uniform points, ``count x d``, by hit-and-run sampling: Smith (1984), Efficient Monte Carlo."""
@@ -372,6 +381,11 @@ class Polytope:
 def _like(points: Any, xp: Any, array: np.ndarray) -> Any:
     """Return an array of constants as ``points`` are: an array, or a tensor on their device."""
     return array if xp is np else xp.as_tensor(array).to(points)
+
+
+def _mask_like(points: Any, xp: Any, mask: np.ndarray) -> Any:
+    """Return a boolean array as ``points`` are: an array, or a tensor on their device."""
+    return mask if xp is np else xp.as_tensor(mask).to(points.device)
 
 
 def _replace(points: Any, columns: Mapping[int, Any], xp: Any) -> Any:
@@ -408,8 +422,8 @@ def _eliminate(rows: np.ndarray, values: np.ndarray, discrete: np.ndarray) -> tu
     """Solve equalities for one coordinate each, if possible one without levels.
 
     Returns:
-        the coordinates, and the coefficients of the others, ``k x d``, and the constants, ``(k,)``, such that
-        ``coordinate = constant - coefficients @ point``.
+        the indices of k coordinates, the coefficients of the others, ``k x d``, and k constants, such that
+        ``coordinate = constant - coefficients @ point`` for each of the k.
     """
     table, pivots = np.column_stack([rows, values]), list[int]()
     for row in range(len(table)):
@@ -421,8 +435,8 @@ def _eliminate(rows: np.ndarray, values: np.ndarray, discrete: np.ndarray) -> tu
         others = np.arange(len(table)) != row
         table[others] -= table[others, pivot, None] * table[row]
         pivots.append(pivot)
-    kept = np.abs(table[:, :-1]).max(axis=1, initial=0.0) > TOLERANCE
-    coefficients, constants = table[kept, :-1], table[kept, -1]
+    is_independent = np.abs(table[:, :-1]).max(axis=1, initial=0.0) > TOLERANCE
+    coefficients, constants = table[is_independent, :-1], table[is_independent, -1]
     coefficients[:, pivots] = 0.0
     return pivots, coefficients, constants
 
@@ -433,11 +447,10 @@ def _eliminate(rows: np.ndarray, values: np.ndarray, discrete: np.ndarray) -> tu
 class Limits:
     """Limits of the values that an action sets.
 
-    Points are coordinates in [0, 1], ``(..., q)``, with *members*, boolean and of the same shape: the coordinates that
-    an action sets. The others have no effect if variables are set; if the action is the vector of all parameters, they
-    are at null.
-
-    If an action leaves a variable to the system, a limit counts it with its most favourable value within its bounds.
+    Points are coordinates in [0, 1], ``(..., q)``. Their *members*, a boolean array of the same shape, are the
+    coordinates that an action sets. If an action is the vector of all parameters, the others are at *null*, the value
+    without a change. If it sets variables, the others are left to the system, and a limit counts each of them with its
+    most favourable value within its bounds.
 
     Args:
         statements: the limits, see :func:`read_limits`.
@@ -460,20 +473,20 @@ class Limits:
         fixed: Mapping[str, float] | None = None,
         required: Collection[str] = (),
     ) -> None:
-        read = read_limits(statements, domains.names)
+        limits = read_limits(statements, domains.names)
         self.statements = tuple([statements] if isinstance(statements, str) else statements)
         self.domains = domains
         self.null = None if null is None else tuple(map(float, null))
         self.fixed, self.required = dict(fixed or {}), frozenset(required)
-        self._linear = [limit for limit in read if isinstance(limit, LinearLimit)]
-        self._cardinalities = [limit for limit in read if isinstance(limit, Cardinality)]
+        self._linear = [limit for limit in limits if isinstance(limit, LinearLimit)]
+        self._cardinalities = [limit for limit in limits if isinstance(limit, Cardinality)]
         for limit in self._linear:
             for name in limit.coefficients:
                 if domains.categories(domains.names.index(name)):
                     raise ArgumentError(
-                        f"the limit {limit.statement!r} calculates with {name!r}, which is a category and no number"
+                        f"the limit {limit.statement!r} calculates with {name!r}, which is a category, not a number"
                     )
-        # Values of coordinates that are not free: the fixed ones, and null.
+        # Values of the coordinates that are not free: fixed, or at null.
         self._held = np.array([self.fixed.get(name, 0.0 if null is None else null[index])
                                for index, name in enumerate(domains.names)])  # fmt: skip
         self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
@@ -570,20 +583,19 @@ class Limits:
             fewer = [other for other in conflicting if other is not limit]
             if not self._has_settings(self._polytope(members, fewer)):
                 conflicting = fewer
-        names = dict.fromkeys(name for limit in conflicting for name in limit.coefficients)
-        domains = dict(
-            zip(self.domains.names, zip(self.domains.intervals, self.domains.scales, strict=True), strict=True)
-        )
-        bounds = [
-            f"{name} = {float(scale.to_native(self.fixed[name])):g}" if name in self.fixed
-            else f"{name} from {low:g} to {high:g}"
-            for name, ((low, high), scale) in domains.items() if name in names
-        ]  # fmt: skip
+        names = {name for limit in conflicting for name in limit.coefficients}
+        bounds = [self._bounds_in_words(index) for index, name in enumerate(self.domains.names) if name in names]
         statements = " and ".join(dict.fromkeys(repr(limit.statement) for limit in conflicting))
         raise ArgumentError(
             f"{statements} {'leaves' if len(conflicting) == 1 else 'leave'} no room within the bounds "
             f"{', '.join(bounds)}; a study needs more than one possible setting"
         )
+
+    def _bounds_in_words(self, index: int) -> str:
+        name, (low, high) = self.domains.names[index], self.domains.intervals[index]
+        if name in self.fixed:
+            return f"{name} = {float(self.domains.scales[index].to_native(self.fixed[name])):g}"
+        return f"{name} from {low:g} to {high:g}"
 
     def _has_settings(self, polytope: Polytope | None) -> bool:
         """Return whether more than one setting is left, or one if values are fixed."""
@@ -645,7 +657,8 @@ class Limits:
 
     def _is_fixed_off_null(self, name: str) -> bool:
         """Return whether a parameter is fixed at another value than null."""
-        return name in self.fixed and self.fixed[name] != (self.null or ())[self.domains.names.index(name)]
+        index = self.domains.names.index(name)
+        return self.null is not None and bool(self._is_fixed[index]) and self._held[index] != self.null[index]
 
     def choose_members(self, points: np.ndarray) -> np.ndarray:
         """Return the members of points ``(..., q)`` of all parameters: those farthest from null."""
@@ -670,7 +683,7 @@ class Limits:
     # Points ---------------------------------------------------------------------------------------------
 
     def nearest(self, points: np.ndarray) -> np.ndarray:
-        """Return vectors of all parameters inside the limits, ``(..., q)``; a point inside is left as it is."""
+        """Return vectors of all parameters inside the limits, ``(..., q)``; a point that is inside stays as it is."""
         members = self.choose_members(points)
         return self.repair(np.where(members | self._is_fixed, points, self._held), members)
 
@@ -689,20 +702,20 @@ class Limits:
         return points
 
     def repair(self, points: Any, members: Any, xp: Any = np) -> Any:
-        """Return points inside the limits, ``(..., q)`` each; a point inside is left as it is.
+        """Return points inside the limits; a point that is inside stays as it is.
 
         Args:
-            points: coordinates in [0, 1].
+            points: coordinates in [0, 1], ``(..., q)``.
             members: the coordinates that are set, of the same shape; the others stay as they are.
-            xp: numpy or torch, as the points and members are.
+            xp: the library of the points and members: numpy or torch.
         """
         flat, are_set = points.reshape(-1, points.shape[-1]), members.reshape(-1, points.shape[-1])
         if self.fixed:
             held = {index: xp.zeros_like(flat[:, index]) + self._held[index]
                     for index in np.flatnonzero(self._is_fixed).tolist()}  # fmt: skip
             flat = _replace(flat, held, xp)
-        known = are_set if xp is np else are_set.detach().cpu().numpy()
-        patterns, pattern_of = np.unique(known, axis=0, return_inverse=True)
+        masks = are_set if xp is np else are_set.detach().cpu().numpy()
+        patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
             columns = np.flatnonzero(pattern & ~self._is_fixed)
             polytope = self.polytope(pattern)
@@ -710,10 +723,8 @@ class Limits:
                 continue
             repaired = polytope.repair(flat[:, columns], xp)
             inside = {column: repaired[:, position] for position, column in enumerate(columns.tolist())}
-            has_pattern = (pattern_of.reshape(-1) == number)[:, None]
-            flat = xp.where(
-                has_pattern if xp is np else xp.as_tensor(has_pattern).to(flat.device), _replace(flat, inside, xp), flat
-            )
+            has_pattern = _mask_like(flat, xp, (pattern_of.reshape(-1) == number)[:, None])
+            flat = xp.where(has_pattern, _replace(flat, inside, xp), flat)
         return flat.reshape(points.shape)
 
     def contains(self, points: np.ndarray, members: np.ndarray | None = None) -> np.ndarray:
@@ -733,10 +744,10 @@ class Limits:
                 row, low, high = self._row(limit, pattern)
                 total, slack = shares[has_pattern] @ row, TOLERANCE * float(np.linalg.norm(row))
                 inside[has_pattern] &= (low - slack <= total) & (total <= high + slack)
-        for cardinality in self._cardinalities if self.null is not None else ():
-            columns = [self.domains.names.index(name) for name in cardinality.names]
-            changed = flat[:, columns] != np.array(self.null)[columns]
-            inside &= changed.sum(axis=1) <= cardinality.count
+        if self.null is not None:
+            for cardinality in self._cardinalities:
+                is_changed = (flat != np.array(self.null))[:, self.members_of(cardinality.names)]
+                inside &= is_changed.sum(axis=1) <= cardinality.count
         return inside.reshape(points.shape[:-1])
 
     def sample(self, members: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -755,7 +766,7 @@ class Limits:
         """Return the limits that a setting breaks by more than a share of the bounds' widths.
 
         Args:
-            values: name -> native number, or label of a category, of what is set; it may be outside the bounds.
+            values: name -> native number or label of a category, of all values that are set, perhaps out of bounds.
             tolerance: the share.
         """
         broken = []
@@ -763,19 +774,22 @@ class Limits:
         lows = dict(zip(self.domains.names, (low for low, _ in self.domains.intervals), strict=True))
         for limit in self._linear:
             row, low, high = self._row(limit, members)
-            known = [name for name in limit.coefficients if name in values]
-            total = add_up(limit.coefficients[name] * (values[name] - lows[name]) for name in known)
+            coefficients = {name: factor for name, factor in limit.coefficients.items() if name in values}
+            total = add_up(factor * (values[name] - lows[name]) for name, factor in coefficients.items())
             slack = tolerance * float(np.abs(row).sum())
-            broken += [] if low - slack <= total <= high + slack else [limit.statement]
+            if not low - slack <= total <= high + slack:
+                broken.append(limit.statement)
         for cardinality in self._cardinalities:
             changed = [name for name in cardinality.names if name in values and self._differs(name, values[name])]
-            broken += [cardinality.statement] if len(changed) > cardinality.count else []
+            if len(changed) > cardinality.count:
+                broken.append(cardinality.statement)
         return list(dict.fromkeys(broken))
 
     def _differs(self, name: str, value: Any) -> bool:
-        """Return whether a value counts for "at most"."""
+        """Return whether "at most" counts a value that is set: any value of a variable, or a parameter off null."""
         if self.null is None:
             return True
         index = self.domains.names.index(name)
-        value = self.domains.number(name, value) if self.domains.categories(index) else value
+        if self.domains.categories(index):
+            value = self.domains.number(name, value)
         return abs(float(self.domains.scales[index].to_unit(value)) - self.null[index]) > TOLERANCE
