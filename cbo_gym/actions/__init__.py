@@ -1,6 +1,7 @@
-"""Actions, for environments and agents alike: spaces, native units, cells, one codec per mode, and costs.
+"""Actions, for environments and agents alike: spaces, native units, limits, cells, costs and codecs.
 
-This package does not depend on problems or mechanisms, so agents may import all of it.
+A codec converts the actions of one mode into other forms. This package does not depend on problems or mechanisms, so
+agents may import all of it.
 """
 
 from cbo_gym.actions.codec import (

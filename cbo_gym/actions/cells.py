@@ -1,7 +1,7 @@
-"""Cells of the unit box: how they are split, and the points that represent them.
+"""Cells of the unit box, the actions of aggregated mode: how they are split, and the points that represent them.
 
 A cell is an array of shape ``(2, d)``: its lower and its upper corner. Environments average over the representative
-points, agents model those averages, and both take the points from here.
+points of a cell, and agents model the average over the same points.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTEGRAL_POINTS = 1021
 MAX_POINTS = 10_000
 # Largest number of parts of a cell.
 MAX_PARTS = 100
-# Candidates for the generating vector of a lattice.
+# Largest number of candidates for the multiplier of a lattice.
 MULTIPLIERS = 256
 # Weight of each coordinate; with 1, the highest-order interactions would dominate on small lattices.
 WEIGHT = 0.3
@@ -66,8 +66,8 @@ def unit_points(count: int, dim: int) -> np.ndarray:
     require_points(count)
     steps = np.arange(count)[:, None]
     candidates = [a for a in range(1, count + 1) if math.gcd(a, count) == 1] if dim > 1 else [1]
-    thinned = candidates[:: -(-len(candidates) // MULTIPLIERS)]
-    lattices = (steps * np.array([pow(a, j, count) for j in range(dim)]) % count for a in thinned)
+    evenly_spaced = candidates[:: math.ceil(len(candidates) / MULTIPLIERS)]
+    lattices = (steps * np.array([pow(a, j, count) for j in range(dim)]) % count for a in evenly_spaced)
     points = (min(lattices, key=lambda lattice: _korobov_error(lattice / count)) + 0.5) / count
     # Read-only, because the cache shares it.
     points.flags.writeable = False

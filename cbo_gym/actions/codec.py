@@ -1,7 +1,7 @@
 """Codecs: conversions between an action and its other forms, one class for each kind of action.
 
-The forms are a point of a unit box, which optimisers and reinforcement learning libraries search; the record in
-envs_registry.yaml; the numbers of a column in a table of results; and a readable string. Wrappers, agents, the
+The forms are: a point of a unit box, which optimisers and reinforcement learning libraries search; values in native
+units; the record in envs_registry.yaml; numbers, in tables of results; and a readable string. Wrappers, agents, the
 evaluator and the command line all use ``task.codec``.
 """
 
@@ -46,7 +46,6 @@ class Codec(ABC):
     """
 
     choice_name: ClassVar[str] = ""
-
     choices: tuple[str, ...] = ()
     dim: int
     #: Index of coordinate ``{}`` in an action.
@@ -68,7 +67,7 @@ class Codec(ABC):
         """Return the action of a point ``(dim,)``, or a batch of ``n`` actions for points ``(n, dim)``."""
 
     def to_point(self, action: Action) -> np.ndarray:
-        """Return a point of one action, shape ``(dim,)``; :meth:`to_action` is the inverse."""
+        """Return a point ``(dim,)`` of one action; :meth:`to_action` is the inverse."""
         return np.ravel(action).astype(np.float64)
 
     def to_record(self, action: Action) -> Record:
@@ -84,7 +83,7 @@ class Codec(ABC):
         """Return a readable string of a record, with native units."""
 
     def to_native(self, action: Action) -> dict[str, Any]:
-        """Return name -> native value, label or ``(low, high)`` of an interval, of what the action sets."""
+        """Return what the action sets: name -> native value, label of a category, or ``(low, high)`` of an interval."""
         values = self.domains.points_to_native(action).tolist()
         return self.domains.labels(dict(zip(self.domains.names, values, strict=True)))
 
@@ -93,14 +92,17 @@ class Codec(ABC):
 
         Args:
             values: name -> native number, the label of a category, or ``(low, high)`` of an interval.
-            null: coordinates of the parameters that ``values`` leaves out, in [0, 1].
+            null: coordinates in [0, 1], one per name, for the parameters that ``values`` leaves out.
             suggested: the action that was suggested, if any.
 
         Raises:
             ArgumentError: if no action sets these names, or a value is not in the domain of its coordinate.
         """
-        pairs = zip(self.domains.names, null, strict=True)
-        return np.array([self._to_unit(name, values[name]) if name in values else low for name, low in pairs])
+        point = np.array(null, dtype=np.float64)
+        for index, name in enumerate(self.domains.names):
+            if name in values:
+                point[index] = self._to_unit(name, values[name])
+        return point
 
     def _to_unit(self, name: str, native: Any) -> Any:
         return self.domains.scales[self.domains.names.index(name)].to_unit(self.domains.number(name, native))
@@ -118,6 +120,7 @@ class Codec(ABC):
         raise ArgumentError("values can be fixed in soft, hard and contextual mode alone")
 
     def _fixed_coordinates(self, fixed: Mapping[str, Any], required: Collection[str]) -> dict[str, float]:
+        """Return name -> coordinate of the fixed values; raise ArgumentError for a wrong name or value."""
         names = self.domains.names
         for name in (*fixed, *required):
             if name not in names:
@@ -127,9 +130,9 @@ class Codec(ABC):
             coordinate, index = float(self._to_unit(name, value)), names.index(name)
             nearest = float(self.domains.round(np.full(len(names), coordinate)).clip(0.0, 1.0)[index])
             if abs(coordinate - nearest) > ON_GRID:
-                low, high = self.domains.intervals[index]
-                at_steps = f" at one of its {self.domains.levels[index]} levels" if self.domains.levels[index] else ""
-                raise ArgumentError(f"{name} must be from {low:g} to {high:g}{at_steps}; given {short_repr(value)}")
+                (low, high), levels = self.domains.intervals[index], self.domains.levels[index]
+                at_levels = f" at one of its {levels} levels" if levels else ""
+                raise ArgumentError(f"{name} must be from {low:g} to {high:g}{at_levels}; given {short_repr(value)}")
             coordinates[name] = nearest
         return coordinates
 
@@ -139,17 +142,17 @@ class Codec(ABC):
 
     @property
     def options(self) -> tuple[str, Sequence[str]]:
-        """What an action chooses from, and the names of the options; no names without a choice."""
+        """The kind of option that an action chooses, in the plural, and the options' names; none without a choice."""
         return "sets of variables", self.choices
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """Settings whose native values are labels: the choice, if it has a name, and categories."""
+        """Name -> labels, of the native values that are labels: the choice, if it has a name, and categories."""
         choice = {self.choice_name: self.choices} if self.choice_name else {}
         return choice | {name: domain.categories for name, domain in self.domains.typed.items() if domain.categories}
 
     def to_recommendation(self, action: Action) -> Action:
-        """Return the recommendation with the values of an action; in most modes, the action itself."""
+        """Return the action that is recommended to repeat an action's values; in most modes, the action itself."""
         return action
 
     def to_numbers(self, action: Action) -> list[float]:
@@ -166,15 +169,12 @@ class Codec(ABC):
         Raises:
             ArgumentError: if the count or the type of the numbers does not fit the action space.
         """
-        shape, dtype = self.space.shape, self.space.dtype
+        shape = self.space.shape
         values = np.asarray(numbers, dtype=np.float64)
-        if (
-            shape is None
-            or values.size != np.prod(shape, dtype=int)
-            or not np.array_equal(values, values.astype(dtype))
-        ):
+        converted = values.astype(self.space.dtype)
+        if shape is None or values.size != np.prod(shape, dtype=int) or not np.array_equal(values, converted):
             raise ArgumentError(f"an action of {self.space} cannot be read from {len(numbers)} numbers like these")
-        return values.astype(dtype).reshape(shape)
+        return converted.reshape(shape)
 
     def from_numbers(self, numbers: Sequence[float], chosen: int | None) -> Action:
         """Return the action of :meth:`to_numbers` and :meth:`choice_index`; raise as :meth:`from_flat` does."""
@@ -224,7 +224,7 @@ class BoxCodec(Codec):
 
 
 class SparseCodec(BoxCodec):
-    """Soft actions under a limit: a point keeps the coordinates farthest from null."""
+    """Soft actions that change at most a number of parameters; a point keeps the coordinates farthest from null."""
 
     space: SparseBox
 
@@ -239,7 +239,7 @@ class SparseCodec(BoxCodec):
 
 
 class GridCodec(BoxCodec):
-    """Points of the unit box some of whose coordinates have levels; a point becomes the nearest of them."""
+    """Points of the unit box with levels in some coordinates; a point is rounded to the nearest levels."""
 
     space: GridBox
 
@@ -268,10 +268,9 @@ class SuperArmCodec(Codec):
         return np.array(record, dtype=np.int8)
 
     def to_string(self, record: Record) -> str:
-        selected = [name for name, bit in zip(self.arms, self.from_record(record), strict=True) if bit]
-        return (
-            f"the super arm {{{', '.join(selected)}}}, which is the action {_format_numbers(self.from_record(record))}"
-        )
+        action = self.from_record(record)
+        selected = [name for name, bit in zip(self.arms, action, strict=True) if bit]
+        return f"the super arm {{{', '.join(selected)}}}, which is the action {_format_numbers(action)}"
 
 
 class CellCodec(Codec):
@@ -370,10 +369,11 @@ class ChoiceCodec(Codec):
 
     def to_record(self, action: Action) -> Record:
         # A past round in which nothing was set has the index -1 if no set is empty.
-        members = self.sets[index] if (index := int(action[self.key])) >= 0 else frozenset[str]()
+        index = int(action[self.key])
+        members = self.sets[index] if index >= 0 else frozenset[str]()
         point = np.asarray(action["values"], dtype=np.float64).tolist()
-        native = zip(self.domains.names, self.domains.to_native(point), strict=True)
-        return self.domains.labels({name: float(value) for name, value in native if name in members})
+        values = zip(self.domains.names, self.domains.to_native(point), strict=True)
+        return self.domains.labels({name: float(value) for name, value in values if name in members})
 
     def to_native(self, action: Action) -> dict[str, Any]:
         return ChoiceCodec.to_record(self, action)  # type: ignore[return-value]
@@ -407,11 +407,10 @@ class ChoiceCodec(Codec):
         if unknown := [name for name in record if name not in names]:
             raise ArgumentError(f"{unknown[0]!r} is not one of {list(names)}{did_you_mean(unknown[0], names)}")
         index, values = self.sets.index(frozenset(record)), self._point_of(record).clip(0.0, 1.0)
-        # Rounding may leave the limits.
-        return {
-            self.key: index,
-            "values": values if self.limits is None else self.limits.repair(values, self._memberships[index]),
-        }
+        if self.limits is not None:
+            # Rounding may leave the limits.
+            values = self.limits.repair(values, self._memberships[index])
+        return {self.key: index, "values": values}
 
     def to_string(self, record: Record) -> str:
         assert isinstance(record, dict)
@@ -436,9 +435,9 @@ class ChoiceCodec(Codec):
 
 
 class PurchaseCodec(ChoiceCodec):
-    """A choice of a node and its inputs; the record has the node under the key, and the native inputs by name.
+    """A choice of a node to measure, and its inputs; the record has the node under the key, and native inputs by name.
 
-    Native values have the node under ``choice_name``; it may be missing and is then the last choice.
+    Native values have the node under ``choice_name``. Without this entry the node is the last choice.
     """
 
     choice_name = "measure"
@@ -491,7 +490,7 @@ class PurchaseCodec(ChoiceCodec):
 
 
 class ArmCodec(Codec):
-    """One of a list of interventions, by its index; a point is a share of the list's length. Recorded in native units.
+    """One of a list of interventions, by its index; recorded in native units. A point is a share of the list's length.
 
     Args:
         arms: the interventions, variable -> native value.

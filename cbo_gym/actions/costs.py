@@ -1,4 +1,4 @@
-"""Costs: the cost of a round, which depends on its action alone."""
+"""Costs of rounds: the prices of what an action sets or changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 
 # Item -> price.
 Prices = Mapping[str, float]
-# Item -> where it is set or changed, and its native value.
+# Item -> mask of the rounds in which it is set or changed, and its native value in each round.
 Changed = Mapping[str, tuple[Any, Any]]
 
 
@@ -103,13 +103,14 @@ class Costs:
         """Return the cost of rounds: an array or tensor of their shape, or a number if it is the same in all.
 
         Args:
-            changed: item -> ``(mask, value)``: where the item is set or changed (True for everywhere), and its native
-                value; numbers, or arrays or tensors of the shape of the rounds.
+            changed: item -> ``(mask, value)``: whether the item is set or changed in each round (True for all rounds),
+                and its native value; each is a number, or an array or a tensor of the shape of the rounds.
         """
         total: Any = self.constant
         for name, (mask, value) in changed.items():
             price, unit, reference = self._terms.get(name, (0.0, 0.0, 0.0))
-            total = total + mask * (price + unit * abs(value - reference) if unit else price)
+            price_of_change = price + unit * abs(value - reference) if unit else price
+            total = total + mask * price_of_change
         for items, price in self.sets.items():
             if items <= changed.keys():
                 total = total + _exactly(items, changed) * (price - self._sum_of_prices(items))
@@ -131,6 +132,7 @@ class Costs:
 
     @cached_property
     def _terms(self) -> dict[str, tuple[float, float, float]]:
+        """Item -> its price, its price per unit and its reference."""
         names = {**self.variables, **self.per_unit}
         return {n: (self.variables.get(n, 0.0), self.per_unit.get(n, 0.0), self.reference.get(n, 0.0)) for n in names}
 

@@ -1,4 +1,7 @@
-"""Domains of action coordinates: types of values, and conversion between [0, 1] and native units."""
+"""Domains of action coordinates: types of values, and conversion between [0, 1] and native units.
+
+A coordinate is a number in [0, 1], which agents see; its native value is in the system's own units, which users see.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class Scale(NamedTuple):
 
 
 class TypedDomain(tuple[float, float]):
-    """The native interval ``(low, high)`` of a coordinate whose values are not all numbers of a linear scale.
+    """The native interval ``(low, high)`` of a coordinate, with the type of its values: scale, levels or categories.
 
     Attributes:
         levels: number of allowed values, whose coordinates are equally spaced in [0, 1]; None if all are allowed.
@@ -156,7 +159,7 @@ class Range(TypedDomain):
             if steps > MAX_LEVELS:
                 raise ArgumentError(f"a Range has at most {MAX_LEVELS:,} steps; given {steps:.3g}, from step={step:g}")
             if round(steps) < 1 or abs(steps - round(steps)) > 1e-6 * steps:
-                below, above = (low + step * max(1, int(steps) + more) for more in (0, 1))
+                below, above = low + step * max(1, int(steps)), low + step * max(1, int(steps) + 1)
                 raise ArgumentError(
                     f"the step of a Range must divide high - low; given Range({low:g}, {high:g}, step={step:g}): end "
                     f"it at {below:g} or {above:g}"
@@ -187,9 +190,9 @@ class Range(TypedDomain):
         return self.is_linear and self.digits is None
 
     def round(self, number: float) -> list[float]:
-        """Return the numbers with :attr:`digits` next to a number, one or two, the nearest first."""
+        """Return the one or two numbers with :attr:`digits` digits next to a number, the nearest first."""
         assert self.digits is not None
-        # 0.1 + 0.2 is not 0.3.
+        # Twelve digits hide rounding errors, as of 0.1 + 0.2; adding 0.0 turns -0.0 into 0.0.
         decimal = f"{number:.12g}"
         either_side = {
             float(Context(prec=self.digits, rounding=rounding).create_decimal(decimal)) + 0.0
@@ -224,16 +227,21 @@ class Range(TypedDomain):
         return number
 
     def in_words(self) -> str:
-        scale = ", on a log scale" if self.scale == "log" else ""
-        digits = "" if self.digits is None else f", {self.digits} digit{'s' * (self.digits > 1)}"
-        return super().in_words() + (scale if self.step is None else f" in steps of {self.step:g}") + digits
+        words = super().in_words()
+        if self.step is not None:
+            words += f" in steps of {self.step:g}"
+        if self.scale == "log":
+            words += ", on a log scale"
+        if self.digits is not None:
+            words += ", 1 digit" if self.digits == 1 else f", {self.digits} digits"
+        return words
 
     def label(self, number: float) -> float:
         if self.digits is not None and self.is_linear:
             nearest = self.round(number)[0]
             if abs(nearest - number) <= RESOLUTION * max(map(abs, self)):
                 return nearest
-        # 0.1 + 0.2 is not 0.3.
+        # Hide rounding errors, as of 0.1 + 0.2.
         return float(f"{number:.12g}")
 
     @property
@@ -311,7 +319,7 @@ class Categorical(TypedDomain):
             raise ArgumentError(
                 f"a Categorical needs a list of 2 to {MAX_CATEGORIES} categories; given {short_repr(categories)}"
             )
-        if wrong := [name for name in names if not (isinstance(name, str) and name.strip() == name != "")]:
+        if wrong := [name for name in names if not isinstance(name, str) or not name or name.strip() != name]:
             raise ArgumentError(
                 "categories must be strings without white space at their ends; given "
                 f"{short_repr(wrong[0])}: write {str(wrong[0]).strip()!r}"
@@ -323,7 +331,7 @@ class Categorical(TypedDomain):
         return self
 
     def number(self, value: Any) -> float:
-        # A spreadsheet or a form makes a number of the label 250.
+        # Spreadsheets and forms turn a label such as "250" into a number.
         value = f"{value:.12g}" if is_finite_number(value) else value
         if value not in self.categories:
             raise ArgumentError(
@@ -355,7 +363,7 @@ def read_domain(value: Any) -> Any:
     ``{type: integer, low: 1, high: 8}``, ``{categories: [A, B]}`` and ``[A, B]``.
 
     Raises:
-        ArgumentError: if it begins like one of these and is wrong.
+        ArgumentError: if the value is a list or a mapping, but none of these forms.
     """
     if isinstance(value, list | tuple) and value and all(isinstance(name, str) for name in value):
         return Categorical(value)
@@ -370,19 +378,19 @@ def read_domain(value: Any) -> Any:
     word = fields.pop("type", "categorical" if "categories" in fields else "range")
     if not isinstance(word, str) or word not in FORMS:
         raise ArgumentError(f"the type must be one of {', '.join(FORMS)}; given {short_repr(word)}")
-    domain_class, known = FORMS[word]
-    if unknown := [name for name in fields if name not in known]:
+    domain_class, keys = FORMS[word]
+    if unknown := [name for name in fields if name not in keys]:
         raise ArgumentError(
-            f"a domain of type {word} has the keys {', '.join(known)}; given also {short_repr(unknown[0])}"
-            f"{did_you_mean(unknown[0], known)}"
+            f"a domain of type {word} has the keys {', '.join(keys)}; given also {short_repr(unknown[0])}"
+            f"{did_you_mean(unknown[0], keys)}"
         )
-    if missing := [name for name in known if name not in (*fields, *OPTIONAL)]:
+    if missing := [name for name in keys if name not in (*fields, *OPTIONAL)]:
         raise ArgumentError(f"a domain of type {word} needs {' and '.join(missing)}")
     return domain_class(**fields)
 
 
 def validate_domain(value: Any, validate_pair: Callable[[Any], Any]) -> Any:
-    """Return the domain of :func:`read_domain`, or a pair as ``validate_pair`` returns it, for pydantic."""
+    """Return the domain of :func:`read_domain`, or a pair validated by ``validate_pair``; used by pydantic."""
     domain = read_domain(value)
     return domain if isinstance(domain, TypedDomain) else validate_pair(domain)
 
@@ -394,13 +402,13 @@ def _ends(name: str, low: object, high: object) -> tuple[float, float]:
 
 
 def _snap(steps: Number) -> Number:
-    """Round numbers of steps that are almost whole; the arithmetic suits floats, arrays and tensors."""
+    """Round those numbers of steps that are almost whole, in arithmetic that suits floats, arrays and tensors."""
     nearest = (steps + 0.5) - (steps + 0.5) % 1.0
     off = steps - nearest
     return nearest + off * (abs(off) > ON_LEVEL)
 
 
-# Arguments of a Range.
+# Keywords of a Range.
 OPTIONAL = ("step", "scale", "digits")
 # Type in files -> class, and its arguments.
 FORMS: dict[str, tuple[Callable[..., TypedDomain], tuple[str, ...]]] = {
@@ -444,10 +452,10 @@ class Domains:
 
     def __init__(self, intervals: Mapping[str, Interval] | Sequence[Interval]) -> None:
         self.named = isinstance(intervals, Mapping)
-        pairs = intervals.values() if isinstance(intervals, Mapping) else intervals
-        self.intervals: tuple[Interval, ...] = tuple(map(_plain, pairs))
-        numbered = tuple(f"a{i}" for i in range(len(self.intervals)))
-        self.names: tuple[str, ...] = tuple(intervals) if isinstance(intervals, Mapping) else numbered
+        if not isinstance(intervals, Mapping):
+            intervals = {f"a{index}": interval for index, interval in enumerate(intervals)}
+        self.names: tuple[str, ...] = tuple(intervals)
+        self.intervals: tuple[Interval, ...] = tuple(map(_reduce, intervals.values()))
         self.scales = tuple(map(_scale, self.intervals))
         self.levels = tuple(domain.levels if isinstance(domain, TypedDomain) else None for domain in self.intervals)
         self.is_plain = all(isinstance(scale, Scale) for scale in self.scales)
@@ -547,8 +555,8 @@ def _scale(domain: Interval) -> Scale | TypedDomain:
     return Scale(low, high - low)
 
 
-def _plain(domain: Interval) -> Interval:
-    """Return a domain; reduce a :class:`Range` that says no more than a pair to the pair."""
+def _reduce(domain: Interval) -> Interval:
+    """Return a domain, or the pair if it is a :class:`Range` that says no more than a pair."""
     if isinstance(domain, TypedDomain) and not (isinstance(domain, Range) and domain.is_plain):
         return domain
     low, high = domain

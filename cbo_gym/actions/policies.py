@@ -9,7 +9,7 @@ from cbo_gym._util.arguments import seed_number, whole_number
 from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.actions.spaces import Space
 
-# Largest length of the list from which a policy chooses its action.
+# Largest number of actions from which a policy chooses.
 MAX_CHOICES = 2**16
 
 

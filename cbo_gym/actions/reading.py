@@ -1,7 +1,7 @@
 """Validation of the actions that callers give: real numbers of the right type, or InvalidAction.
 
-NumPy alone reads True as 1 and "0.5" as a half, drops imaginary parts and masks, and counts dates in days. The
-modes check ranges and shapes.
+NumPy would read True as 1 and "0.5" as a half, drop imaginary parts and masks, and count dates in days. Ranges and
+shapes are checked by the interfaces of the modes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cbo_gym.errors import THIRD_PARTY_ERRORS, ArgumentError, short_repr
 FLOAT = np.dtype(np.float64)
 # Largest depth of nested lists; batches of cells have three.
 MAX_DEPTH = 4
-# Largest count of numbers in an array, and in lists.
+# Largest number of entries of an array, and of nested lists.
 MAX_IN_ARRAY = 10_000_000
 MAX_IN_LISTS = 300_000
 # Sequences in Python, but not of numbers.
@@ -28,12 +28,12 @@ BYTES = (str, bytes, bytearray, memoryview)
 
 
 def as_numbers(value: Any, name: str = "the action") -> np.ndarray:
-    """Return an array of floats: ``value`` itself if it already is one, else a new one.
+    """Return an array of floats: ``value`` itself if it is one, else a new array.
 
     Raises:
         gymnasium.error.InvalidAction: if it has anything but real numbers.
     """
-    # The usual case comes first, because a step takes a few microseconds.
+    # An array of floats is the usual case, and comes first because a step takes only a few microseconds.
     if type(value) is ndarray:
         if value.size > MAX_IN_ARRAY:
             raise InvalidAction(f"{name} must be at most {MAX_IN_ARRAY} numbers; given shape {value.shape}")
@@ -109,11 +109,11 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str]) -> tuple[int, list[float]]:
-    """Return the index of an action that chooses one of ``count`` options, and its values, one for each name.
+    """Return the index and the values, one for each name, of an action that chooses one of ``count`` options.
 
     Args:
-        value: a dict.
-        keys: its keys, of the index and of the values.
+        value: the action, a dict.
+        keys: the keys of the index and of the values.
         count: number of options.
         names: names of the values, which are in [0, 1].
 
@@ -153,7 +153,7 @@ def copy_action(space: spaces.Space[Any], value: Any, name: str = "the action") 
     """Return one action, or a batch of actions, in new arrays.
 
     Only the type of ``space`` counts: a Dict has entries, a Discrete whole numbers, a MultiBinary bits, and others
-    floats. Numbers other than bits stay floats, which decoding refuses.
+    floats. If an entry of a MultiBinary is neither 0 nor 1, the numbers stay floats, which decoding refuses.
 
     Raises:
         gymnasium.error.InvalidAction: if something has another type.
@@ -186,7 +186,7 @@ def _real_array(value: Any, allowed: str) -> np.ndarray:
 
 
 def _validate(value: Any, depth: int, counter: Iterator[int]) -> Any:
-    """Return numbers and arrays of numbers as they are, and sequences as lists of them; raise TypeError for others."""
+    """Return numbers and arrays unchanged, and sequences as nested lists; raise TypeError unless all are numbers."""
     if next(counter) > MAX_IN_LISTS:
         raise TypeError(f"lists have more than {MAX_IN_LISTS} numbers; give an array")
     if type(value) is float or type(value) is int:

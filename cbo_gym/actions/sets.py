@@ -1,6 +1,6 @@
-"""Lists of actions in the forms of a codec: with several objectives a recommendation is a list of actions.
+"""Conversions of recommendations, which are one action or, with several objectives, a list of actions.
 
-Anything but a list is one action, whose forms are those of the codec.
+The conversions of each action are those of its codec.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def to_record(codec: Codec, recommended: Any) -> Any:
 
 
 def to_string(codec: Codec, record: Any) -> str:
-    """Return a readable string of a record; of a list, the first and the last action."""
+    """Return a readable string of a record; for a list of actions, of its first and its last action."""
     if not (isinstance(record, list) and record and isinstance(record[0], list | dict)):
         return codec.to_string(record)
     first, last = codec.to_string(record[0]), codec.to_string(record[-1])

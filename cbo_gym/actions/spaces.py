@@ -1,4 +1,4 @@
-"""Action spaces that Gymnasium lacks."""
+"""Action spaces that Gymnasium lacks: sparse points, grids, cells and super arms."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cbo_gym._util.arguments import whole_number
 from cbo_gym.errors import ArgumentError
 
 Space = spaces.Space[Any]
-# Tolerance of the coordinates of a grid, because 3 / 7 is not 3 times 1 / 7.
+# Rounding error up to which a coordinate is on a grid.
 ON_GRID = 1e-9
 # Number of levels up to which errors list all of them.
 MAX_LISTED = 20
 
 
 class Parametrised:
-    """Base class of spaces; ``parameters`` are the constructor's arguments except ``seed`` and ``batch``."""
+    """Base class of spaces that are equal if their ``parameters`` are: all arguments except ``seed`` and ``batch``."""
 
     parameters: tuple[Any, ...]
 
@@ -113,14 +113,17 @@ class GridBox(Parametrised, spaces.Box):
         self.levels = tuple(n if n is None else whole_number("levels", n, at_least=2) for n in counts)
         self.dim = dim
         self.parameters = dim, self.levels
-        self._counts = [None if number is None else number - 1 for number in self.levels]
-        # Number of steps between levels; 1 for coordinates that may have any value.
-        self._steps = np.array([count or 1 for count in self._counts])
-        self._is_free = np.array([count is None for count in self._counts])
+        # Numbers of steps between levels; 1 in the array for coordinates that may have any value.
+        self._step_counts = [None if number is None else number - 1 for number in self.levels]
+        self._steps = np.array([count or 1 for count in self._step_counts])
+        self._is_free = np.array([count is None for count in self._step_counts])
         super().__init__(0.0, 1.0, (dim,) if batch is None else (batch, dim), np.float64, seed=seed)
 
     def all(self) -> np.ndarray:
-        """Return every point of a grid in all coordinates, shape ``(count, dim)``; the last changes fastest."""
+        """Return every point of a grid, shape ``(count, dim)``, the last coordinate changing fastest.
+
+        All coordinates must have levels.
+        """
         steps = np.indices(tuple(self._steps + 1)).reshape(self.dim, -1).T
         return steps / self._steps
 
@@ -158,12 +161,12 @@ class GridBox(Parametrised, spaces.Box):
 
     def is_off(self, index: int, value: float) -> bool:
         """Return whether a number is not one of the levels of a coordinate; quicker than :meth:`is_on`."""
-        steps = self._counts[index]
+        steps = self._step_counts[index]
         return steps is not None and abs(value - int(value * steps + 0.5) / steps) > ON_GRID
 
     def level_names(self, index: int) -> str:
         """Return the levels of a coordinate in words."""
-        last = self._counts[index] or 0
+        last = self._step_counts[index] or 0
         if last < MAX_LISTED:
             return ", ".join(f"{k}/{last}" for k in range(last + 1))
         return f"0/{last}, 1/{last}, ..., {last}/{last}"
