@@ -62,7 +62,7 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         data = problem.data(Adversary)
         assert data is not None
         self._randomness = data.randomness
-        self._luck_index = [variable.name for variable in problem.scm.noisy].index(self._randomness)
+        self._randomness_index = [variable.name for variable in problem.scm.noisy].index(self._randomness)
         self._native_moves = self.move_domains.points_to_native(self.moves)
         self.game = Game(self._action_grid, self.moves, self._rewards_without_noise())
         self.strategy = make_strategy(adversary, self.game)
@@ -93,15 +93,16 @@ class AdversarialDynamics(AdversarialInterface, Dynamics):
         return self.strategy.remember(memory, self._points(intervention), values[self._randomness])
 
     def _points(self, intervention: Intervention) -> list[Floats]:
-        pairs = zip(self.domains.scales, intervention.soft)  # noqa: B905  # the adversary's follow
-        return [scale.to_unit(value) for scale, value in pairs]
+        """Return the agent's coordinates in [0, 1]; those of the adversary, which may follow, are left out."""
+        return [scale.to_unit(value) for scale, value in zip(self.domains.scales, intervention.soft)]  # noqa: B905
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return the outcome of rounds, with the adversary's native coordinates; a missing move is drawn."""
         soft = intervention.soft
-        if len(soft) == self._first:
-            random_moves = self._native_moves[index_at(noise[self._luck_index], len(self.moves))]
-            soft = [*soft, *(random_moves.tolist() if random_moves.ndim == 1 else np.moveaxis(random_moves, -1, 0))]
+        if len(soft) == self._agent_dim:
+            random_moves = self._native_moves[index_at(noise[self._randomness_index], len(self.moves))]
+            columns = random_moves.tolist() if random_moves.ndim == 1 else np.moveaxis(random_moves, -1, 0)
+            soft = [*soft, *columns]
         values = self.scm.propagate(noise, Intervention(soft))
-        values.update(zip(self.move_domains.names, soft[self._first :], strict=True))
+        values.update(zip(self.move_domains.names, soft[self._agent_dim :], strict=True))
         return values

@@ -35,20 +35,19 @@ class AdversarialInterface(SoftInterface):
     def __init__(self, problem: ProblemStatement) -> None:
         if (adversary := problem.data(Adversary)) is None:
             raise ArgumentError(f"{problem.name} has no adversary, so no adversarial mode")
-        # The adversary's first coordinate.
-        self._first = problem.scm.action_dim - adversary.coordinates
+        # Number of the agent's coordinates, which the adversary's follow.
+        self._agent_dim = problem.scm.action_dim - adversary.coordinates
         self._levels = adversary.levels
-        self._action_grid = GridBox(self._first, self._levels)
+        self._action_grid = GridBox(self._agent_dim, self._levels)
         names, intervals = problem.domains.names, problem.domains.intervals
-        self.move_domains = Domains(dict(zip(names[self._first :], intervals[self._first :], strict=True)))
+        self.move_domains = Domains(dict(zip(names[self._agent_dim :], intervals[self._agent_dim :], strict=True)))
         self.moves = GridBox(len(self.move_domains), self._levels).all()
         super().__init__(problem)
 
     def make_codec(self) -> GridCodec:
-        both = self.require_parameters()
-        agents = slice(self._first)
-        intervals = dict(zip(both.names[agents], both.intervals[agents], strict=True))
-        domains = Domains(intervals if both.named else both.intervals[agents])
+        parameters = self.require_parameters()
+        names, intervals = parameters.names[: self._agent_dim], parameters.intervals[: self._agent_dim]
+        domains = Domains(dict(zip(names, intervals, strict=True)) if parameters.named else intervals)
         return GridCodec(self._action_grid, domains)
 
     def all_actions(self) -> np.ndarray:
@@ -57,7 +56,7 @@ class AdversarialInterface(SoftInterface):
     def after(self, nodes: np.ndarray, values: Values) -> Observation:
         scales = zip(self.move_domains.names, self.move_domains.scales)  # noqa: B905
         move = [scale.to_unit(values[name]) for name, scale in scales]
-        # Rounding of the native units may leave [0, 1]
+        # Rounding of the native units may leave [0, 1].
         if nodes.ndim == 1:
             return {"nodes": nodes, "adversary": np.array([min(max(value, 0.0), 1.0) for value in move])}
         columns = np.broadcast_arrays(*move, nodes[..., 0])[:-1]
@@ -68,15 +67,15 @@ class AdversarialInterface(SoftInterface):
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random actions, to be played against random moves."""
-        actions = super().initial_actions(rng, observational, random)
-        return self.codec.to_action(actions)
+        return self.codec.to_action(super().initial_actions(rng, observational, random))
 
     def regions(self) -> list[Region]:
-        return []  # all actions can be enumerated
+        # The search enumerates all actions instead.
+        return []
 
     def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
         """Return the agent's entries, then the adversary's."""
-        entries = [self.entry(i, intervention, values) for i in range(self._first)]
+        entries = [self.entry(i, intervention, values) for i in range(self._agent_dim)]
         entries += [self._move_entry(name, values) for name in self.move_domains.names]
         return {node: [entries[i] for i in indices] for node, indices in self.scm.action_nodes.items()}
 
@@ -86,13 +85,13 @@ class AdversarialInterface(SoftInterface):
         return Entry(f"{name} = {value} (adversary)", f"{name} = {widest_number(*domain)} (adversary)")
 
     def task_fields(self) -> dict[str, Any]:
-        others = {
-            node: tuple(i - self._first for i in entering if i >= self._first)
-            for node, entering in self.scm.action_nodes.items()
+        adversary_nodes = {
+            node: tuple(i - self._agent_dim for i in indices if i >= self._agent_dim)
+            for node, indices in self.scm.action_nodes.items()
         }
         return {
             **super().task_fields(),
-            "adversary_nodes": {node: others[node] for node in self.nodes if others.get(node)},
+            "adversary_nodes": {node: adversary_nodes[node] for node in self.nodes if adversary_nodes.get(node)},
             "adversary_domains": self.move_domains.intervals,
             "adversary_names": self.move_domains.names,
             "levels": self._levels,

@@ -13,7 +13,7 @@ from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
 # Number of decimals to which moves are compared.
-SAME_MOVE = 9
+MOVE_DECIMALS = 9
 
 
 class AdversarialOracle(Oracle):
@@ -61,15 +61,16 @@ class AdversarialOracle(Oracle):
 
         The best in a round is the reward of the best fixed action in hindsight, and for recommendations its mean.
         """
-        run_moves = np.stack([observation["adversary"] for observation in observations[1:]])
-        _, firsts, rounds = np.unique(np.round(run_moves, SAME_MOVE), axis=0, return_index=True, return_inverse=True)
-        moves, rounds = run_moves[firsts], rounds.reshape(-1)
-        shares = np.bincount(rounds) / len(rounds)
+        moves_played = np.stack([observation["adversary"] for observation in observations[1:]])
+        rounded = np.round(moves_played, MOVE_DECIMALS)
+        _, first_rounds, move_of_round = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        moves, move_of_round = moves_played[first_rounds], move_of_round.reshape(-1)
+        frequencies = np.bincount(move_of_round) / len(move_of_round)
         hindsight = self.expected_against(self.dynamics.all_actions(), moves).value
-        best = hindsight[np.argmax(np.round(hindsight @ shares, TIE_DECIMALS))]
+        best = hindsight[np.argmax(np.round(hindsight @ frequencies, TIE_DECIMALS))]
         distinct, rows = np.unique(self._stack([*actions, *recommended]), axis=0, return_inverse=True)
-        first, second = np.split(rows.reshape(-1), [len(actions)])
+        played_rows, recommended_rows = np.split(rows.reshape(-1), [len(actions)])
         table = self.expected_against(distinct, moves)
-        expected = Estimate(*(array[first, rounds] for array in table))
-        mean = Estimate(*((array @ shares)[second] for array in table))
-        return Scores(expected, mean, best[rounds], np.full(len(rounds), best @ shares))
+        expected = Estimate(*(array[played_rows, move_of_round] for array in table))
+        mean = Estimate(*((array @ frequencies)[recommended_rows] for array in table))
+        return Scores(expected, mean, best[move_of_round], np.full(len(actions), best @ frequencies))

@@ -1,7 +1,7 @@
 """Strategies of an adversary: one class for each rule by which it chooses its move of a round.
 
-A move is a point of the unit box of the adversary's coordinates. A strategy's memory is immutable. In a
-batch of experiments the memory and the moves are batches.
+A move is a point of the unit box of the adversary's coordinates. A strategy has no state: its memory, an immutable
+value, is passed in and returned. In a batch of experiments the memory and the moves are batches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_MOVE = -1
 TIE_DECIMALS = 9
 
 Memory = Any
-# Past actions of the agent, (rounds, q) in [0, 1], to the adversary's move, (k,) in [0, 1].
+# Function from the agent's past actions, (rounds, q) in [0, 1], to the adversary's move, (k,) in [0, 1].
 Mover = Callable[[np.ndarray], Sequence[float] | np.ndarray]
 
 
@@ -126,7 +126,8 @@ class Adaptive(Strategy):
 
     def remember(self, memory: Reply, action: Sequence[Floats], uniform: Floats) -> Reply:
         rewards = DISCOUNT * memory.rewards + self.game.rewards[self.game.index_of(action)]
-        random_move, reply = index_at(uniform / RANDOM_MOVE_PROBABILITY, len(self.game.moves)), _worst(rewards)
+        random_move = index_at(uniform / RANDOM_MOVE_PROBABILITY, len(self.game.moves))
+        reply = _worst(rewards)
         if type(uniform) is float:
             return Reply(rewards, random_move if uniform < RANDOM_MOVE_PROBABILITY else reply)
         return Reply(rewards, np.where(uniform < RANDOM_MOVE_PROBABILITY, random_move, reply))
@@ -137,7 +138,7 @@ class Informed(Strategy):
 
     The adversary of the paper's program replies in this way to agents that choose one action. If an agent draws its
     action from weights, that adversary knows only the weights. Whether a move is random is decided at the end of the
-    round before; the first move never is.
+    round before it; the first move is never random.
     """
 
     sees_action = True
@@ -158,13 +159,13 @@ class Informed(Strategy):
 
 
 class MoveList(Strategy):
-    """A user's list of moves, one per round, from the beginning again after the last."""
+    """A user's list of moves, one per round; after the last move it starts again."""
 
     def __init__(self, game: Game, moves: Any) -> None:
         super().__init__(game)
         count = game.moves.shape[1]
         points = _in_box(moves)
-        if points is None or points.ndim != 2 or points.shape[1] != count or not len(points):
+        if points is None or points.ndim != 2 or points.shape[1] != count or len(points) == 0:
             raise ArgumentError(
                 f"the adversary's moves must be a list of one or more, each {count} numbers in [0, 1]; "
                 f"given {short_repr(moves)}"
@@ -192,28 +193,29 @@ class MoveFunction(Strategy):
         return np.empty((0, self.game.actions.dim))
 
     def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
-        # Three axes for a batch of experiments.
-        return np.stack([self._call(past) for past in memory]) if memory.ndim == 3 else self._call(memory)
+        # A batch of experiments has three axes.
+        return np.stack([self._call(actions) for actions in memory]) if memory.ndim == 3 else self._call(memory)
 
-    def _call(self, past: np.ndarray) -> np.ndarray:
+    def _call(self, past_actions: np.ndarray) -> np.ndarray:
+        number = len(past_actions) + 1
         try:
-            move = self._mover(past.copy())
-        except Exception as error:  # a user's function may raise anything
+            move = self._mover(past_actions.copy())
+        except Exception as error:
+            # A user's function may raise anything.
             raise ArgumentError(
-                f"the adversary's function failed in round {len(past) + 1}: {type(error).__name__}: {error}"
+                f"the adversary's function failed in round {number}: {type(error).__name__}: {error}"
             ) from error
         point, count = _in_box(move), self.game.moves.shape[1]
         if point is None or point.shape != (count,):
             raise ArgumentError(
-                f"the adversary's move in round {len(past) + 1} must be {count} numbers in [0, 1]; given "
-                f"{short_repr(move)}"
+                f"the adversary's move in round {number} must be {count} numbers in [0, 1]; given {short_repr(move)}"
             )
         return point
 
     def remember(self, memory: np.ndarray, action: Sequence[Floats], uniform: Floats) -> np.ndarray:
         actions = np.stack(action, axis=-1)
-        past = np.broadcast_to(memory, (*actions.shape[:-1], *memory.shape[-2:]))
-        return np.concatenate([past, actions[..., None, :]], axis=-2)
+        past_actions = np.broadcast_to(memory, (*actions.shape[:-1], *memory.shape[-2:]))
+        return np.concatenate([past_actions, actions[..., None, :]], axis=-2)
 
 
 STRATEGIES: dict[str, Callable[[Game], Strategy]] = {
