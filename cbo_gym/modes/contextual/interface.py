@@ -18,7 +18,7 @@ from cbo_gym.task import ContextualTask, Mode, Observation
 
 
 class ContextualInterface(ChoiceInterface):
-    """Actions that set a scope's variables after the contexts were seen."""
+    """Actions that set the variables of a scope, chosen after the contexts have been observed."""
 
     mode = Mode.CONTEXTUAL
     trial_description = "some variables, after contexts were observed"
@@ -52,7 +52,7 @@ class ContextualInterface(ChoiceInterface):
         ``observation["context"]`` is the next round's context, so an initial round could not show its own.
 
         Raises:
-            ArgumentError: if any are asked for.
+            ArgumentError: if initial rounds are asked for.
         """
         if observational or random:
             raise ArgumentError(

@@ -55,7 +55,7 @@ class ContextualOracle(Oracle):
         return self.mean_given(intervention, observation["context"])
 
     def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
-        """Score against max over x of E[Y | x, c], so that chance in the contexts has no effect."""
+        """Score each action against the best one in its context, so that chance in the contexts has no effect."""
         contexts = np.stack([observation["context"] for observation in observations])
         best = self.best_given(contexts).value
         expected = self.expected_given(actions, contexts[:-1])
@@ -107,8 +107,7 @@ class ContextualOracle(Oracle):
         means = []
         for start in range(0, len(contexts), size):
             rows = slice(start, start + size)
-            noise = self._noise_given(contexts[rows], uniforms)
-            rewards = self._rewards(batch.rows(rows).expand(), noise)
+            rewards = self._rewards(batch.rows(rows).expand(), self._noise_given(contexts[rows], uniforms))
             rewards = np.broadcast_to(rewards, (len(rewards), uniforms.shape[1]))
             means.append(rewards.reshape(-1, REPLICATES, points).mean(axis=2))
         return np.concatenate(means)
@@ -150,13 +149,12 @@ class ContextualOracle(Oracle):
         actions, values = [], []
         for scope, chosen in enumerate(self.dynamics.variable_sets()):
             # Variables that are set do not depend on their noise, so one draw of it suffices.
-            needed = [
-                column[..., :1] if v.name in chosen else column for v, column in zip(self.scm.noisy, noise, strict=True)
-            ]
-            means = partial(self._means, scope, tuple(needed))
-            point = maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
-            actions.append(self.dynamics.actions_at(scope, point))
-            values.append(means(point[None])[0])
+            columns = zip(self.scm.noisy, noise, strict=True)
+            sufficient_noise = tuple(column[..., :1] if v.name in chosen else column for v, column in columns)
+            means = partial(self._means, scope, sufficient_noise)
+            points = maximise_each(means, len(contexts), len(chosen), np.random.default_rng([self._seed, scope]))
+            actions.append(self.dynamics.actions_at(scope, points))
+            values.append(means(points[None])[0])
         best, rows = np.argmax(values, axis=0), np.arange(len(contexts))
         return self.dynamics.decode_batch(
             {key: np.stack([action[key] for action in actions])[best, rows] for key in actions[0]}

@@ -1,8 +1,9 @@
-"""The oracle of dynamic mode: the best sequence of interventions, and the myopic best after earlier interventions."""
+"""The oracle of dynamic mode: the best sequence of interventions, and the best next action after earlier ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby, islice, product
 from typing import Any, ClassVar, NamedTuple
 
@@ -64,6 +65,7 @@ class DynamicOracle(Oracle):
 
     def __init__(self, dynamics: DynamicDynamics, seed: int = 0, recorded: Any = None) -> None:
         super().__init__(dynamics, seed, recorded)
+        # Cache of :meth:`best_after`.
         self._best_after: dict[object, SliceOptimum] = {}
 
     def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
@@ -92,6 +94,7 @@ class DynamicOracle(Oracle):
         return past
 
     def _pasts(self, actions: list[Action]) -> list[Past]:
+        """Return the past of each slice of a run, given the actions of its rounds."""
         last = self.dynamics.slice_of(len(actions) - 1) if actions else 0
         implemented = [actions[(index + 1) * self.dynamics.trials - 1] for index in range(last)]
         return [self.past_of(implemented[:index]) for index in range(last + 1)]
@@ -117,6 +120,7 @@ class DynamicOracle(Oracle):
         return np.array([self.best_after(past).value for past in pasts]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:
+        """Return the past of the round of an intervention, which includes those of earlier slices."""
         index = int(intervention.soft[0])
         earlier = {f"{name}_{before}" for before in range(index) for name in self.dynamics.manipulable}
         implemented = {name: pair for name, pair in intervention.hard.items() if name in earlier}
@@ -171,17 +175,16 @@ class DynamicOracle(Oracle):
             point = _zoom(value, region.dim, self._seed)
             candidates.append(SliceOptimum(self._action_at(region, point), float(value(point[None])[0])))
         best = max(candidate.value for candidate in candidates)
-        # Smaller sets come first.
-        return next(c for c in candidates if c.value >= best - GAIN * (1.0 + abs(best)))
+        # Prefer the first of nearly equal candidates, because smaller sets come first.
+        return next(candidate for candidate in candidates if candidate.value >= best - GAIN * (1.0 + abs(best)))
 
     def _random_sequences(self, count: int) -> tuple[list[Any], Any]:
         """Return random actions of each slice, batches of ``count``, and the variables that they set together."""
         batches = [self._random_actions(count, self._seed + index) for index in range(self.dynamics.slices.count)]
         hard: dict[str, Any] = {}
         for index, batch in enumerate(batches):
-            hard |= self.dynamics.in_round(
-                self.dynamics.decode_batch(batch), Past(index * self.dynamics.trials, {})
-            ).hard
+            past = Past(index * self.dynamics.trials, {})
+            hard |= self.dynamics.in_round(self.dynamics.decode_batch(batch), past).hard
         return batches, hard
 
     def _good_sequences(self) -> list[list[Action]]:
@@ -193,18 +196,18 @@ class DynamicOracle(Oracle):
         """Exchange one action at a time for the best in its slice, until the value no longer grows."""
         sequence, value = list(sequence), self._search_value(sequence)
         while True:
-            before = value
+            old_value = value
             tolerance = GAIN * (1.0 + abs(value))
             for index in range(len(sequence)):
-                optimum = self._search_slice(lambda batch, index=index: self._value_with(sequence, index, batch))  # type: ignore[misc]
-                if optimum.value > value + tolerance or (
-                    optimum.value >= value - tolerance and self._size(optimum.action) < self._size(sequence[index])
-                ):
+                optimum = self._search_slice(partial(self._value_with, sequence, index))
+                is_smaller = self._size(optimum.action) < self._size(sequence[index])
+                if optimum.value > value + tolerance or (is_smaller and optimum.value >= value - tolerance):
                     sequence[index], value = optimum
-            if value <= before + tolerance:
+            if value <= old_value + tolerance:
                 return sequence
 
     def _size(self, action: Action) -> int:
+        """Return the number of variables that an action sets."""
         return len(self.dynamics.codec.sets[self.dynamics.codec.choice_index(action)])
 
     def _value_with(self, sequence: list[Action], index: int, batch: Intervention) -> np.ndarray:
@@ -228,7 +231,8 @@ def _zoom(function: Callable[[np.ndarray], np.ndarray], dim: int, seed: int) -> 
     """Maximise over a unit box of few dimensions: quasi-random points, then smaller and smaller steps from the best."""
     if dim == 0:
         return np.zeros(0)
-    from scipy.stats import qmc  # late, because it is slow to import
+    # Imported here, because it is slow to import.
+    from scipy.stats import qmc
 
     rng = np.random.default_rng(seed)
     corners = np.array(list(islice(product((0.0, 1.0), repeat=dim), FIRST_POINTS)))

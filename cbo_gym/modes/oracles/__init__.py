@@ -12,7 +12,9 @@ __all__ = ["ConstrainedOracle", "Estimate", "Optimum", "Oracle", "Scores", "Seve
 
 
 def shared_oracle(dynamics: Dynamics, recorded: RecordedOptimum | None = None) -> Oracle:
-    """Return the oracle of a problem in a mode without a specific one."""
-    outcomes = dynamics.problem.outcomes
-    oracle = ConstrainedOracle if outcomes.constraints else SeveralObjectivesOracle if outcomes.objectives else Oracle
-    return oracle(dynamics, recorded=recorded)
+    """Return the oracle of a problem in a mode that has no oracle of its own."""
+    if dynamics.problem.outcomes.constraints:
+        return ConstrainedOracle(dynamics, recorded=recorded)
+    if dynamics.problem.outcomes.objectives:
+        return SeveralObjectivesOracle(dynamics, recorded=recorded)
+    return Oracle(dynamics, recorded=recorded)

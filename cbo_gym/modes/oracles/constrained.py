@@ -6,6 +6,7 @@ An action is *feasible* if E[node | action] is on the right side of the threshol
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -32,13 +33,13 @@ from cbo_gym.task import Action, Observation
 
 # Violation that counts as zero: this share of the threshold, or of 1 if that is more.
 ROUNDING = 1e-9
-# Random points of a region in the first search for a feasible one, and in the second.
-FEW = 2**4
-SAMPLE = 2**10
+# Numbers of random points of a region in the first search for a feasible one, and in the second.
+FEW_POINTS = 2**4
+SAMPLE_POINTS = 2**10
 # Relative gain at which an ascent stops.
 CLIMB_GAIN = 1e-9
-# Shares of the way from the end of an ascent back to its start that are evaluated.
-BACK = np.array([0.0, *np.geomspace(1e-9, 1.0, 28)])
+# Shares of the way from the end of an ascent back to its start at which points are evaluated.
+WAY_BACK = np.array([0.0, *np.geomspace(1e-9, 1.0, 28)])
 
 
 class ExpectedNode(Oracle):
@@ -112,7 +113,7 @@ class ConstrainedOracle(Oracle):
             self._require_any(self.batch_violations(self.dynamics.decode_batch(actions), len(actions)), actions)
             return
         regions = list(self.dynamics.regions())
-        for count in (FEW, SAMPLE):
+        for count in (FEW_POINTS, SAMPLE_POINTS):
             if any(self._sample(region, count)[1].max(axis=1).min() <= 0.0 for region in regions):
                 return
         nearest = [
@@ -168,24 +169,25 @@ class ConstrainedOracle(Oracle):
         best = self.dynamics.known_maximiser()
         if best is not None and not self.violations([best]).any():
             return best
-        every = self.dynamics.all_actions()
-        if every is None:
+        actions = self.dynamics.all_actions()
+        if actions is None:
             return self._search_regions(list(self.dynamics.regions()))
-        violations = self.batch_violations(self.dynamics.decode_batch(every), len(every))
-        self._require_any(violations, every)
-        return self._best_of(every[violations.sum(axis=1) == 0.0])
+        violations = self.batch_violations(self.dynamics.decode_batch(actions), len(actions))
+        self._require_any(violations, actions)
+        return self._best_of(actions[violations.sum(axis=1) == 0.0])
 
     def _search_regions(self, regions: list[Region]) -> Action:
         """Search each region, clearly feasible points first; then climb along the constraints on more noise."""
         self.require_feasible()
         points = [maximise_in_box(self._merit(region), region.dim, self._seed) for region in regions]
-        pairs = list(zip(regions, points, strict=True))
-        values = np.array([self._means_in(region)(point[None])[0] for region, point in pairs]).round(TIE_DECIMALS)
-        slack = np.array([self._slack(region)(point[None]).min() for region, point in pairs])
-        best = int(np.where(slack >= 0.0, values, -np.inf).argmax() if slack.max() >= 0.0 else slack.argmax())
-        region, point = pairs[best]
-        for count in (CLIMB_POINTS, MAX_POINTS) if region.dim else ():
-            point = _climb_along(self._means_in(region, count), self._slack(region, count), point)
+        located = list(zip(regions, points, strict=True))
+        values = np.array([self._means_in(region)(point[None])[0] for region, point in located]).round(TIE_DECIMALS)
+        slack = np.array([self._slack(region)(point[None]).min() for region, point in located])
+        merits = np.where(slack >= 0.0, values, -np.inf) if slack.max() >= 0.0 else slack
+        region, point = located[int(merits.argmax())]
+        if region.dim:
+            for count in (CLIMB_POINTS, MAX_POINTS):
+                point = _climb_along(self._means_in(region, count), self._slack(region, count), point)
         return self._action_at(region, point)
 
     def _slack(self, region: Region, points: int = SEARCH_POINTS) -> Callable[[np.ndarray], np.ndarray]:
@@ -201,14 +203,14 @@ class ConstrainedOracle(Oracle):
 
         return slack
 
-    def _sample(self, region: Region, count: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
+    def _sample(self, region: Region, count: int = SAMPLE_POINTS) -> tuple[np.ndarray, np.ndarray]:
         """Return random points of a region ``(n, dim)``, and their excesses ``(n, constraints)``."""
         points = np.random.default_rng(self._seed).random((count if region.dim else 1, region.dim))
         batch = self.dynamics.decode_batch(region.to_actions(points)).broadcast((len(points),))
         return points, self._excess(batch, len(points))[0]
 
     def _nearness(self, region: Region) -> Callable[[np.ndarray], np.ndarray]:
-        """Return minus the violation as a function of a region's points, each node in units of its range there."""
+        """Return the negative violation as a function of a region's points, each node in units of its range there."""
         slack, width = self._slack(region), np.ptp(self._sample(region)[1], axis=0)
         units = np.where(width > 0.0, width, 1.0)
         return lambda points: (np.minimum(slack(points), 0.0) / units).sum(axis=-1)
@@ -244,19 +246,16 @@ def _climb_along(
 
     If the ascent ends outside, the best feasible point on the way back to ``start`` is returned.
     """
-    from scipy.optimize import minimize  # late, because it is slow to import
+    # Imported here, because it is slow to import.
+    from scipy.optimize import minimize
 
     def negative(points: np.ndarray) -> np.ndarray:
         return -function(points)
 
-    last: dict[bytes, tuple[Any, np.ndarray]] = {}
-
-    def limits(x: np.ndarray) -> tuple[Any, np.ndarray]:
+    @lru_cache(maxsize=1)
+    def limits(x: bytes) -> tuple[Any, np.ndarray]:
         """Return the slack and its gradient, cached because SLSQP asks for each separately."""
-        if x.tobytes() not in last:
-            last.clear()
-            last[x.tobytes()] = with_gradient(slack, x)
-        return last[x.tobytes()]
+        return with_gradient(slack, np.frombuffer(x))
 
     result = minimize(
         lambda x: with_gradient(negative, x),
@@ -264,11 +263,15 @@ def _climb_along(
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * len(start),
-        constraints={"type": "ineq", "fun": lambda x: limits(x)[0], "jac": lambda x: limits(x)[1]},
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: limits(x.tobytes())[0],
+            "jac": lambda x: limits(x.tobytes())[1],
+        },
         options={"ftol": CLIMB_GAIN * max(1.0, abs(float(negative(start[None])[0]))), "maxiter": 30},
     )
     end = round_point(np.where(np.isfinite(result.x), result.x, start))
-    path = round_point(end + BACK[:, None] * (start - end))
+    path = round_point(end + WAY_BACK[:, None] * (start - end))
     path[-1] = start
     inside: np.ndarray = slack(path).min(axis=-1) >= 0.0
     inside[-1] = True
@@ -276,10 +279,6 @@ def _climb_along(
 
 
 def require_feasible(dynamics: Dynamics) -> None:
-    """Raise ArgumentError if no action meets the constraints of a problem.
-
-    Raises:
-        ArgumentError: with the smallest violation in a search, and its action.
-    """
+    """Raise ArgumentError if no action meets the constraints of a problem, naming the action with least violation."""
     if dynamics.truth.problem.outcomes.constraints:
         ConstrainedOracle(dynamics.truth).require_feasible()

@@ -1,4 +1,8 @@
-"""Expected rewards of actions and the optimum, with their standard errors, not for agents."""
+"""Expected rewards of actions and the optimum, with their standard errors: for evaluation, not for agents.
+
+Expectations over the noise are means over quasi-Monte Carlo points: low-discrepancy points, scrambled independently in
+each of several *replicates*, whose spread gives the standard error.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws
 from cbo_gym.task import Action, Observation
 
-# Independent scramblings of the quasi-Monte Carlo points; their spread gives the standard error.
+# Number of replicates.
 REPLICATES = 16
 # Points per replicate: at most, and in a search.
 MAX_POINTS = 2**14
@@ -141,13 +145,14 @@ class Oracle:
         """
         if not actions:
             return Estimate(np.zeros(0), np.zeros(0))
-        stacked, rows = self._stack(actions), None
-        if isinstance(stacked, np.ndarray):  # bandits play one action many times
-            stacked, rows = np.unique(stacked, axis=0, return_inverse=True)
-        estimate = self.mean_of(self.dynamics.decode_batch(stacked), tolerance)
-        if rows is not None:
+        stacked = self._stack(actions)
+        if isinstance(stacked, np.ndarray):
+            # Bandits play one action many times.
+            distinct, rows = np.unique(stacked, axis=0, return_inverse=True)
+            estimate = self.mean_of(self.dynamics.decode_batch(distinct), tolerance)
             return Estimate(*(array[rows.reshape(-1)] for array in estimate))
-        # A batch of observations alone has no entry that shows its size.
+        estimate = self.mean_of(self.dynamics.decode_batch(stacked), tolerance)
+        # A batch without any intervention has no entry that shows its size.
         return Estimate(*(np.broadcast_to(array, len(actions)) for array in estimate))
 
     def _stack(self, actions: list[Action]) -> Actions:
@@ -189,10 +194,11 @@ class Oracle:
             observations: the observation before each round, and after the last one.
         """
         estimate = self.expected_rewards([*actions, *recommended])
-        pairs = [np.split(array, [len(actions)]) for array in estimate]
-        expected, recommendations = (Estimate(*arrays) for arrays in zip(*pairs, strict=True))
-        best = np.full(len(actions), self.optimum.value)
-        return Scores(expected, recommendations, best, best)
+        count = len(actions)
+        played = Estimate(*(array[:count] for array in estimate))
+        recommendations = Estimate(*(array[count:] for array in estimate))
+        best = np.full(count, self.optimum.value)
+        return Scores(played, recommendations, best, best)
 
     def mean_of(self, intervention: Intervention, tolerance: float | None = None) -> Estimate:
         """Return E[Y | intervention] for a batch of interventions, of the batch's shape (``()`` or ``(n,)``).
@@ -238,7 +244,8 @@ class Oracle:
     @cached_property
     def _states(self) -> tuple[Draws, np.ndarray] | None:
         """All states of the noise that affects the reward, with their probabilities; ``None`` if they are too many."""
-        middle = np.array([0.5])  # noise that does not reach the reward may have any value
+        # Noise that does not reach the reward may have any value, such as its median.
+        middle = np.array([0.5])
         atoms = [
             v.noise.atoms if v.name in self._relevant_noise else (v.noise.from_uniform(middle), [1.0])
             for v in self.scm.noisy
@@ -267,7 +274,7 @@ class Oracle:
         return np.broadcast_to(reward, shape)
 
     def _replicates(self, intervention: Intervention, points: int) -> np.ndarray:
-        """Return means over each scrambling of ``points``, ``batch + (REPLICATES,)``; one exact entry if possible."""
+        """Return means over each replicate of ``points``, ``batch + (REPLICATES,)``; one exact entry if possible."""
         if (exact := self._exact_rewards(intervention)) is not None:
             return exact[..., None]
 
@@ -300,12 +307,14 @@ class Oracle:
 
     def uniforms(self, points: int) -> np.ndarray:
         """Return quasi-random numbers in (0, 1), shape ``(noisy variables, REPLICATES * points)``, by replicate."""
-        from scipy.stats import qmc  # late, because it is slow to import
+        # Imported here, because it is slow to import.
+        from scipy.stats import qmc
 
         dims = len(self.scm.noisy)
         seeds = np.random.SeedSequence(self._seed).spawn(REPLICATES)
         blocks = [qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(s)).random(points) for s in seeds]
-        tiny = 2.0**-40  # keeps quantiles finite
+        # Keep quantiles finite.
+        tiny = 2.0**-40
         return np.clip(np.concatenate(blocks).T, tiny, 1.0 - tiny)
 
     @cached_property
@@ -317,7 +326,8 @@ class Oracle:
         if recorded is None:
             return self.find_optimum()
         random: tuple[float, float] = recorded.random_value, recorded.random_standard_error
-        if recorded.random_value is None:  # a bent instance
+        # An instance with a bent unit has no recorded value.
+        if recorded.random_value is None:
             random = self._random_value()
         # SeveralObjectivesOracle reads lists of actions.
         action = self.dynamics.codec.from_record(cast("Record", recorded.action))
@@ -329,10 +339,9 @@ class Oracle:
         The search maximises the mean over fixed noise; the value returned is estimated with more, independent points.
         """
         best = self._find_maximiser()
-        fresh = type(self)(self.dynamics, seed=self._seed + 1)
-        value, error = fresh.expected_rewards([best], tolerance=0.0)
-        random = self._random_value()
-        return Optimum(float(value[0]), best, float(error[0]), *random)
+        estimator = type(self)(self.dynamics, seed=self._seed + 1)
+        value, error = estimator.expected_rewards([best], tolerance=0.0)
+        return Optimum(float(value[0]), best, float(error[0]), *self._random_value())
 
     def _find_maximiser(self) -> Action:
         if (best := self.dynamics.known_maximiser()) is not None:
@@ -363,11 +372,12 @@ class Oracle:
 
     def _search_box(self, regions: list[Region]) -> Action:
         """Search each region, and climb from the best point on more noise."""
-        searched = [(self._means_in(region), region.dim) for region in regions]
-        points, values = zip(
-            *(round_if_continuous(means, maximise_in_box(means, dim, self._seed)) for means, dim in searched),
-            strict=True,
-        )
+        points, values = [], []
+        for region in regions:
+            means = self._means_in(region)
+            point, value = round_if_continuous(means, maximise_in_box(means, region.dim, self._seed))
+            points.append(point)
+            values.append(value)
         best = int(np.argmax(values))
         region, point = regions[best], points[best]
         if region.dim and not self._is_exact(self.dynamics.decode_batch(region.to_actions(point[None]))):
@@ -398,10 +408,12 @@ class Oracle:
         actions = self._random_actions(count, self._seed)
         noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
         means, feasible = [], []
-        for start in range(0, count, RANDOM_ACTIONS):  # an aggregated action may have a thousand points
+        # In blocks, because an aggregated action may have a thousand points.
+        for start in range(0, count, RANDOM_ACTIONS):
             rows = slice(start, start + RANDOM_ACTIONS)
-            chosen = {k: v[rows] for k, v in actions.items()} if isinstance(actions, dict) else actions[rows]
-            intervention = self.dynamics.decode_batch(chosen)
+            is_dict = isinstance(actions, dict)
+            block = {key: column[rows] for key, column in actions.items()} if is_dict else actions[rows]
+            intervention = self.dynamics.decode_batch(block)
             means.append(np.atleast_1d(self._with_noise(intervention, tuple(column[rows] for column in noise))))
             feasible.append(self._is_feasible(intervention, len(means[-1])))
         rewards = _keep_feasible(np.concatenate(means), np.concatenate(feasible))
@@ -431,7 +443,8 @@ def maximise_in_box(function: Callable[[np.ndarray], np.ndarray], dim: int, seed
     """Maximise a vectorised function of points ``(n, dim)`` over the unit box by differential evolution."""
     if dim == 0:
         return np.zeros(0)
-    from scipy.optimize import differential_evolution  # late, because it is slow to import
+    # Imported here, because it is slow to import.
+    from scipy.optimize import differential_evolution
 
     def negative(x: np.ndarray) -> np.ndarray:
         values = function(x.T.reshape(-1, dim).clip(0.0, 1.0))
@@ -470,7 +483,8 @@ def with_gradient(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -
 
 def _climb_in_box(function: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
     """Return a local maximiser over the unit box, near ``start`` and no worse, by L-BFGS."""
-    from scipy.optimize import minimize  # late, because it is slow to import
+    # Imported here, because it is slow to import.
+    from scipy.optimize import minimize
 
     negative = partial(with_gradient, lambda points: -function(points))
     box = [(0.0, 1.0)] * len(start)

@@ -37,7 +37,7 @@ Array = np.ndarray
 # The reference point lies below the front's smallest values by this share of the front's range.
 REFERENCE_MARGIN = 0.1
 # Number of actions of the front that are recorded.
-RECORDED = 50
+MAX_RECORDED = 50
 # Points that a search keeps of a front of two objectives, a curve, and of more objectives, a surface.
 CURVE_POINTS, SURFACE_POINTS = 800, 4000
 # Children of a generation of the search, and the relative gain at which it stops.
@@ -112,9 +112,9 @@ class SeveralObjectivesOracle(Oracle):
         if not actions:
             return Estimate(*np.zeros((2, 0, len(self._signs))))
         flat = np.array([to_flat(self.dynamics.codec, action) for action in actions])
-        _, first, rows = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-        batch = self.dynamics.decode_batch(self._stack([actions[i] for i in first]))
-        vectors = self._vectors(batch.broadcast((len(first),)), tolerance)
+        _, indices, rows = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        batch = self.dynamics.decode_batch(self._stack([actions[i] for i in indices]))
+        vectors = self._vectors(batch.broadcast((len(indices),)), tolerance)
         return Estimate(*(array[rows.reshape(-1)] for array in vectors))
 
     def _vectors(self, batch: Intervention, tolerance: float | None) -> Estimate:
@@ -197,11 +197,12 @@ class SeveralObjectivesOracle(Oracle):
         if self.dynamics.truth is not self.dynamics:
             return type(self)(self.dynamics.truth, self._seed).find_optimum()
         front = self.front if self._recorded is None else self._search_front()
-        return Optimum(front.value, front.actions, front.error, *self._random(front), fields=_record_fields(front))
+        random = self._random_hypervolume(front)
+        return Optimum(front.value, front.actions, front.error, *random, fields=_record_fields(front))
 
     def _search_front(self) -> Front:
         """Search all target sets at once by evolution on common noise; estimate the last points with new noise."""
-        m = len(self._signs)
+        dim = len(self._signs)
         regions, codec = list(self.dynamics.regions()), self.dynamics.codec
         sets = codec.sets if isinstance(codec, ChoiceCodec) else [frozenset(codec.domains.names)]
         members = [[i for i, name in enumerate(codec.domains.names) if name in chosen] for chosen in sets]
@@ -216,27 +217,28 @@ class SeveralObjectivesOracle(Oracle):
             np.random.default_rng(self._seed),
             children=CHILDREN,
             gain=GAIN,
-            size=CURVE_POINTS if m == 2 else SURFACE_POINTS,
+            size=CURVE_POINTS if dim == 2 else SURFACE_POINTS,
         )
-        check = type(self)(self.dynamics, self._seed + 1)
+        estimator = type(self)(self.dynamics, self._seed + 1)
         points = round_point(result.points)
-        replicates = np.empty((len(points), REPLICATES, m))
+        replicates = np.empty((len(points), REPLICATES, dim))
         for index, region in enumerate(regions):
             rows = result.box == index
             if rows.any():
                 batch = self.dynamics.decode_batch(region.to_actions(points[rows][:, members[index]]))
-                replicates[rows] = check.replicates(batch, CLIMB_POINTS, rows.sum())
+                replicates[rows] = estimator.replicates(batch, CLIMB_POINTS, rows.sum())
         vectors = replicates.mean(axis=1)
-        kept = np.flatnonzero(non_dominated(vectors))
-        vectors = vectors[kept]
-        least, width = vectors.min(axis=0), np.ptp(vectors, axis=0)
-        reference = _round(least - REFERENCE_MARGIN * np.where(width > 0.0, width, np.maximum(np.abs(least), 1.0)))
+        on_front = np.flatnonzero(non_dominated(vectors))
+        vectors = vectors[on_front]
+        smallest, width = vectors.min(axis=0), np.ptp(vectors, axis=0)
+        margin = REFERENCE_MARGIN * np.where(width > 0.0, width, np.maximum(np.abs(smallest), 1.0))
+        reference = _round(smallest - margin)
         value = hypervolume(vectors, reference)
-        spread = [hypervolume(replicates[kept, replicate], reference) for replicate in range(REPLICATES)]
-        half = hypervolume(vectors[spread_out(vectors, len(vectors) // 2 + m)], reference)
-        missing = (value - half) / (2.0 ** (1.0 / (m - 1)) - 1.0)
-        error = float(np.hypot(np.std(spread, ddof=1) / np.sqrt(REPLICATES), missing))
-        chosen = kept[spread_out(vectors, RECORDED)]
+        values = [hypervolume(replicates[on_front, replicate], reference) for replicate in range(REPLICATES)]
+        value_of_half = hypervolume(vectors[spread_out(vectors, len(vectors) // 2 + dim)], reference)
+        missing = (value - value_of_half) / (2.0 ** (1.0 / (dim - 1)) - 1.0)
+        error = float(np.hypot(np.std(values, ddof=1) / np.sqrt(REPLICATES), missing))
+        chosen = on_front[spread_out(vectors, MAX_RECORDED)]
         chosen = chosen[np.argsort(-replicates[chosen].mean(axis=1)[:, 0], kind="stable")]
         actions = [
             self._action_at(regions[index], points[row, members[index]])
@@ -245,7 +247,7 @@ class SeveralObjectivesOracle(Oracle):
         return Front(actions, _round(replicates[chosen].mean(axis=1)), reference, value, error)
 
     def replicates(self, intervention: Intervention, points: int, count: int) -> Array:
-        """Return means of the rewards over each scrambling of ``points``, ``(count, REPLICATES, m)``.
+        """Return means of the rewards over each replicate of ``points``, ``(count, REPLICATES, m)``.
 
         ``intervention`` is a batch of ``count``, or one for all of them.
         """
@@ -256,7 +258,7 @@ class SeveralObjectivesOracle(Oracle):
         ]
         return np.stack([np.broadcast_to(column, (count, REPLICATES)) for column in columns], axis=-1) * self._signs
 
-    def _random(self, front: Front) -> tuple[float, float]:
+    def _random_hypervolume(self, front: Front) -> tuple[float, float]:
         batch = self.dynamics.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
         vectors = self.replicates(batch, SEARCH_POINTS, RANDOM_ACTIONS).mean(axis=1)
         hypervolumes = np.maximum(vectors - front.reference, 0.0).prod(axis=-1)
