@@ -1,4 +1,4 @@
-"""Feedback modes: the meaning of actions and observations. One folder per mode, named after it.
+"""Feedback modes: what an agent chooses in a round, and what it observes. One folder per mode, named after it.
 
 The folder of a mode has an interface, from which a study is made; dynamics, which an environment plays; and an oracle,
 unless the shared oracle gives its expected rewards. Its ``__init__.py`` names them ``INTERFACE``, ``DYNAMICS`` and
@@ -36,10 +36,10 @@ def classes_of(mode: Mode | str) -> Any:
     Raises:
         ArgumentError: if there is no such mode.
     """
-    known = [known.value for known in Mode]
-    if not isinstance(mode, str) or mode not in known:
+    names = [known_mode.value for known_mode in Mode]
+    if not isinstance(mode, str) or mode not in names:
         raise ArgumentError(
-            f"mode must be one of {', '.join(known)}; given {short_repr(mode)}{did_you_mean(mode, known)}"
+            f"mode must be one of {', '.join(names)}; given {short_repr(mode)}{did_you_mean(mode, names)}"
         )
     return import_module(f"cbo_gym.modes.{Mode(mode).value}")
 
@@ -69,13 +69,13 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
     graph_arguments = {name: parameters.pop(name) for name in GRAPH_KEYWORDS if name in parameters}
     outcome_arguments = {name: parameters.pop(name) for name in OUTCOME_KEYWORDS if name in parameters}
     mode_keywords = dynamics_class.keywords()
-    known = [*mode_keywords, *builder_parameters(problem)]
-    if unknown := sorted(set(parameters) - set(known)):
+    keywords = [*mode_keywords, *builder_parameters(problem)]
+    if unknown := sorted(set(parameters).difference(keywords)):
         shared_keywords = (*OUTCOME_KEYWORDS, *GRAPH_KEYWORDS, INSTANCE_KEYWORD)
-        hints = "".join(did_you_mean(name, [*known, *shared_keywords]) for name in unknown)
+        hints = "".join(did_you_mean(name, [*keywords, *shared_keywords]) for name in unknown)
         raise ArgumentError(
             f"{_name(problem)} in {mode} mode has no parameter {', '.join(unknown)}{hints or ';'} it takes "
-            f"{', '.join(sorted(known)) or 'none'}, and as every environment {', '.join(shared_keywords)}"
+            f"{', '.join(sorted(keywords)) or 'none'}, and as every environment {', '.join(shared_keywords)}"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in mode_keywords})
     built = _with_outcomes(built, outcome_arguments)

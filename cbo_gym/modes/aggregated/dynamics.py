@@ -13,8 +13,8 @@ from cbo_gym.scm import Intervention
 from cbo_gym.scm.system import Draws, Values
 from cbo_gym.task import Action
 
-# Largest number of variables that are averaged one by one; more are faster together, with the same sums.
-FEW = 2
+# Largest number of variables that are averaged one by one; more are averaged faster together, with the same sums.
+MAX_SEPARATE_MEANS = 2
 
 
 class CellInstanceRules(InstanceRules):
@@ -60,7 +60,7 @@ class AggregatedDynamics(AggregatedInterface, Dynamics):
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return means over the representative points, the intervention's first axis."""
         values = self.scm.propagate(noise, intervention)
-        if len(self._averaged) > FEW and np.ndim(intervention.soft[0]) == 1:
+        if len(self._averaged) > MAX_SEPARATE_MEANS and np.ndim(intervention.soft[0]) == 1:
             means = np.add.reduce(np.array([values[name] for name in self._averaged]), axis=1) / self._points
             values.update(zip(self._averaged, means.tolist(), strict=True))
             return values

@@ -29,8 +29,8 @@ POINT_LIKE = 2.0**-50
 class CellIntervention(Intervention):
     """An intervention at the representative points of cells, which are the first axis of its columns.
 
-    ``intervals`` are the cells in native units, ``(lower, upper)`` of each coordinate; of a batch an array
-    ``(n, d, 2)``.
+    Attributes:
+        intervals: the cell in native units, ``(lower, upper)`` of each coordinate; an array ``(n, d, 2)`` for a batch.
     """
 
     intervals: list[Interval] | np.ndarray
@@ -45,7 +45,8 @@ class AggregatedInterface(ParametricInterface):
     mode = Mode.AGGREGATED
     trial_description = "an interval of each parameter"
     task_class = AggregatedTask
-    averaged_axes = 1  # the representative points
+    # The representative points.
+    averaged_axes = 1
 
     def __init__(self, problem: ProblemStatement, *, points: int = 10, arity: int = 2, integral: bool = False) -> None:
         require_truth_value("integral", integral)
@@ -155,12 +156,12 @@ def _on_cells(columns: Sequence[Floats], intervals: list[Interval] | np.ndarray)
 
 
 def _describe_error(index: int, lower: float, upper: float) -> str:
-    where = f"coordinate {index} of the cell goes from {lower} to {upper}"
+    interval = f"coordinate {index} of the cell goes from {lower} to {upper}"
     if lower == upper:
-        return f"{where}: the cell is empty; its upper corner must lie above its lower one"
+        return f"{interval}: the cell is empty; its upper corner must lie above its lower one"
     if lower > upper:
-        return f"{where}: the cell is inverted; give the lower corner first"
-    return f"{where}, outside the box; it must lie in [0, 1]"
+        return f"{interval}: the cell is inverted; give the lower corner first"
+    return f"{interval}, outside the box; it must lie in [0, 1]"
 
 
 def point_like(points: np.ndarray) -> np.ndarray:

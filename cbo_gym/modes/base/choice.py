@@ -67,12 +67,12 @@ class ChoiceInterface(SettingInterface):
         super().__init__(problem)
         self._keys = (self.key, "values")
         self._manipulable = self.domains.names
-        # For each set, the indices of its variables in the action's values.
+        # For each set, the indices of its variables in the action's values; then also their names and scales.
         self._members = [
             [index for index, name in enumerate(self._manipulable) if name in chosen] for chosen in self.codec.sets
         ]
-        triples = [(name, index, self.domains.scales[index]) for index, name in enumerate(self._manipulable)]
-        self._member_scales = [[triples[index] for index in members] for members in self._members]
+        scaled = list(zip(self._manipulable, range(len(self._manipulable)), self.domains.scales, strict=True))
+        self._member_scales = [[scaled[index] for index in members] for members in self._members]
         self._soft = tuple(problem.to_native(problem.null_action).tolist())
 
     @abstractmethod

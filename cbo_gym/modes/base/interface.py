@@ -1,4 +1,4 @@
-"""Interface: the meaning of actions and observations in a mode."""
+"""Interface: what a mode's actions and observations are and mean, without the mechanisms that play a round."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class Interface(ABC):
     mode: ClassVar[Mode]
     #: Class of the mode's tasks.
     task_class: ClassVar[type[Task]]
-    #: Number of axes in front of the batch axis of an intervention's arrays; :meth:`play` averages over them.
+    #: Number of axes before the batch axis of an intervention's arrays; :meth:`Dynamics.play` averages over them.
     averaged_axes: ClassVar[int] = 0
-    #: Whether there is an observation before a round, see :meth:`before`
+    #: Whether there is an observation before a round, see :meth:`Dynamics.before`.
     observes_before: ClassVar[bool] = False
-    #: Whether a round depends on earlier ones, see :meth:`start`
+    #: Whether a round depends on earlier ones, see :meth:`Dynamics.start`.
     remembers: ClassVar[bool] = False
     #: Whether actions may have limits.
     takes_limits: ClassVar[bool] = False
@@ -90,7 +90,7 @@ class Interface(ABC):
     trial_description: ClassVar[str] = ""
     #: Why a study needs a diagram; empty if it needs none.
     diagram_reason: ClassVar[str] = ""
-    #: Name of a trial's setting that no parameter of a study may have -> what it is.
+    #: Name that no parameter of a study may have -> the meaning of this name in a trial.
     reserved_names: ClassVar[Mapping[str, str]] = {}
     #: Whether actions set variables; if not, they are parameters of mechanisms.
     sets_variables: ClassVar[bool] = False
@@ -134,10 +134,10 @@ class Interface(ABC):
         if wrong := [name for name in constrained if name in labelled]:
             raise ArgumentError(f"{problem.name}: a constraint is on a number, and {wrong[0]} is a category")
         if problem.outcomes.costs is not None:
-            where = f"{problem.name} in {self.mode} mode"
-            self.costs = fit_costs(problem.outcomes.costs, where, self.priceable(), self.scm.nodes, self.nodes)
+            subject = f"{problem.name} in {self.mode} mode"
+            self.costs = fit_costs(problem.outcomes.costs, subject, self.priceable(), self.scm.nodes, self.nodes)
             if wrong := [name for name in self.costs.per_unit if name in labelled]:
-                raise ArgumentError(f"{where}: costs cannot have per_unit of {wrong[0]}, because it is a category")
+                raise ArgumentError(f"{subject}: costs cannot have per_unit of {wrong[0]}, because it is a category")
         self.action_space: Space = self.codec.space
         shapes = {key: value.shape for key, value in self.empty_observation().items()}
         self.observation_space = spaces.Dict(
@@ -151,7 +151,8 @@ class Interface(ABC):
     @classmethod
     def keywords(cls) -> list[str]:
         """Return the names of the mode's own keyword arguments."""
-        return [name for name, p in signature(cls).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        parameters = signature(cls).parameters.values()
+        return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
     @classmethod
     def study_data(cls, lowest: float) -> Sequence[ModeData]:
@@ -246,8 +247,8 @@ class Interface(ABC):
 
         Args:
             inside: whether each action is in the space.
-            description: an action in the message, with ``{}`` for its row.
-            columns: name of a part of the actions -> its numbers, an array.
+            description: how the message names an action, with ``{}`` for its row.
+            columns: entry of the actions -> its numbers, with one row for each action.
         """
         if not inside.all():
             first = int(np.argmin(inside))
@@ -301,11 +302,11 @@ class Interface(ABC):
         return self.after(np.zeros(len(self.nodes)), defaultdict(float))
 
     def products(self, action: Action) -> Mapping[str, Sequence[int]]:
-        """Return the variables that an action makes if no earlier round made any; empty if rounds share nothing.
+        """Return the variables that an action of partial mode makes; empty in other modes, whose rounds share nothing.
 
         Returns:
-            variable -> the coordinates of its inputs and those of its causes, in topological order; last the variable
-            that a round with this action must show.
+            variable -> the coordinates of its inputs and those of its causes, in topological order, if no earlier round
+            has made any variable. The last one is the variable that a round with this action must show.
         """
         return {}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.discrete.interface import DiscreteInterface
 from cbo_gym.problems.modes.discrete import arms_of
@@ -16,16 +18,13 @@ class ArmInstanceRules(InstanceRules):
     prices_from_zero = True
 
     def units(self) -> dict[str, Unit]:
-        values: dict[str, list[float]] = {}
+        values_by_name = defaultdict[str, list[float]](list)
         for arm in arms_of(self.problem):
             for name, value in arm.items():
-                values.setdefault(name, []).append(value)
-        spans = {
-            name: (min(arm_values), max(arm_values))
-            for name, arm_values in values.items()
-            if max(arm_values) > min(arm_values)
-        }
-        return {name: Unit(span, span, True) for name, span in spans.items() if self.rng.random() < 0.5}
+                values_by_name[name].append(value)
+        ranges = {name: (min(values), max(values)) for name, values in values_by_name.items()}
+        varying = {name: (low, high) for name, (low, high) in ranges.items() if high > low}
+        return {name: Unit(span, span, reflected=True) for name, span in varying.items() if self.rng.random() < 0.5}
 
 
 class DiscreteDynamics(DiscreteInterface, Dynamics):

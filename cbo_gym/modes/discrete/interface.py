@@ -34,8 +34,8 @@ class DiscreteInterface(SettingInterface):
 
     def __init__(self, problem: ProblemStatement) -> None:
         super().__init__(problem)
-        soft = tuple(problem.to_native(problem.null_action).tolist())
-        self._soft, self._arms = soft, [Intervention(soft, Intervention.do(arm).hard) for arm in self.arms]
+        self._soft = tuple(problem.to_native(problem.null_action).tolist())
+        self._arms = [Intervention(self._soft, Intervention.do(arm).hard) for arm in self.arms]
         self._settable = tuple(dict.fromkeys(name for arm in self.arms for name in arm))
         # For each variable, the arms that set it, and their values.
         self._masks = {name: np.array([name in arm for arm in self.arms]) for name in self._settable}
@@ -43,7 +43,7 @@ class DiscreteInterface(SettingInterface):
 
     @cached_property
     def arms(self) -> Sequence[Mapping[str, float]]:
-        """Value by variable for each arm, in native units."""
+        """The arms: variable -> native value to which the arm sets it."""
         return arms_of(self.problem)
 
     def make_codec(self) -> ArmCodec:
@@ -65,11 +65,10 @@ class DiscreteInterface(SettingInterface):
         if chosen.ndim != 1 or not inside.all():
             wrong = f"arm {chosen[~inside][0]}" if chosen.ndim == 1 else f"shape {chosen.shape}"
             raise InvalidAction(f"the arms must be whole numbers from 0 to {len(self._arms) - 1}, (n,); given {wrong}")
-        masks = {name: mask[chosen] for name, mask in self._masks.items()}
+        hard = {name: (mask[chosen], self._values[name][chosen]) for name, mask in self._masks.items()}
         # Omit variables that no chosen arm sets, but keep the first variable: its mask has the shape of the batch.
         first = self._settable[0]
-        kept = {name: mask for name, mask in masks.items() if name == first or mask.any()}
-        return Intervention(self._soft, {name: (mask, self._values[name][chosen]) for name, mask in kept.items()})
+        return Intervention(self._soft, {name: pair for name, pair in hard.items() if name == first or pair[0].any()})
 
     def priceable(self) -> Priceable:
         sets = list(dict.fromkeys(frozenset(arm) for arm in self.arms))

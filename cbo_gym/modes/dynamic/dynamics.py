@@ -24,7 +24,7 @@ Hard = Mapping[str, tuple[Mask, Floats]]
 class Past(NamedTuple):
     """State before a round: the number of earlier rounds, and the interventions implemented in earlier slices.
 
-    ``implemented`` has the names of its slices' variables, as in an :class:`Intervention`.
+    ``implemented`` is by the variables' names in their slices, as in an :class:`Intervention`.
     """
 
     rounds: int
@@ -80,16 +80,11 @@ class DynamicDynamics(DynamicInterface, Dynamics):
     ## Reward
     The value of the slice's reward variable in this round.
 
+    ## Arguments
+    ``trials``: the number K of rounds in a slice, 1 to 10,000.
+
     ## References
     Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization, sec. 2 and 3.
-
-    Args:
-        problem: a problem with slices.
-        trials: the number K of rounds in a slice, 1 to 10,000.
-
-    Raises:
-        ArgumentError: if the problem has no slices, ``trials`` is not a whole number from 1 to 10,000, or the agents'
-            knowledge of the graph is anything but the true graph.
     """
 
     instance_rules = SliceInstanceRules
@@ -98,7 +93,10 @@ class DynamicDynamics(DynamicInterface, Dynamics):
         return Past(0, {})
 
     def in_round(self, intervention: Intervention, memory: Memory) -> Intervention:
-        """Move the action to the slice of the next round, whose index is the soft part; add earlier interventions."""
+        """Move the action to the slice of the next round, and add the interventions implemented in earlier slices.
+
+        The soft part of the intervention is the index of the slice.
+        """
         index = self.slice_of(memory.rounds)
         if not index:
             return intervention
@@ -108,15 +106,15 @@ class DynamicDynamics(DynamicInterface, Dynamics):
 
     def remember(self, memory: Memory, intervention: Intervention, values: Values) -> Past:
         rounds = memory.rounds + 1
-        ends = self.slice_of(rounds) > self.slice_of(memory.rounds)
-        return Past(rounds, intervention.hard if ends else memory.implemented)
+        slice_ends = self.slice_of(rounds) > self.slice_of(memory.rounds)
+        return Past(rounds, intervention.hard if slice_ends else memory.implemented)
 
     def observe_memory(self, memory: Memory) -> Observation:
         index = self.slice_of(memory.rounds)
         return {"slice": np.array([float(index)]), "trial": np.array([float(memory.rounds - index * self.trials)])}
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
-        """Return all variables of all slices, and by their bare names those of the slice of the round."""
+        """Return all variables of all slices; those of the slice of the round also by their names without an index."""
         values = self.scm.propagate(noise, intervention)
         (index,) = intervention.soft
         if type(index) is float:
@@ -124,16 +122,12 @@ class DynamicDynamics(DynamicInterface, Dynamics):
                 values[name] = values[full_name]
             return values
         for name in self.slices.names:
-            values[name] = self._in_play(values, name, index)
+            first, *others = [values[names[name]] for names in self._names]
+            # The sum has the shape of the rounds, whose slices may differ.
+            values[name] = first + 0.0 * index
+            for number, value in enumerate(others, start=1):
+                values[name] = np.where(index == number, value, values[name])
         return values
-
-    def _in_play(self, values: Values, name: str, index: Floats) -> Floats:
-        """Return a variable in the slice of each of several rounds."""
-        first, *others = [values[names[name]] for names in self._names]
-        chosen: Floats = first + 0.0 * index
-        for number, value in enumerate(others, start=1):
-            chosen = np.where(index == number, value, chosen)
-        return chosen
 
     def random_fields(self, rng: np.random.Generator, observational: int) -> dict[str, Any]:
         history = self.slices.history

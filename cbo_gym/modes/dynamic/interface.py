@@ -45,16 +45,18 @@ class DynamicInterface(ChoiceInterface):
             )
         self.slices = slices
         self._last = self.slices.count - 1
-        # For each slice, bare name of a variable -> its name in that slice.
+        # For each slice, name of a variable without an index -> its name in that slice.
         self._names = [{name: f"{name}_{index}" for name in self.slices.names} for index in range(self.slices.count)]
         super().__init__(problem)
         # For each slice, name in the first slice -> name in that slice.
         self._in_slice = [
             {self._names[0][name]: full_name for name, full_name in names.items()} for names in self._names
         ]
-        # The soft part of an intervention is the index of its slice; that of an action by itself is the first.
+        # The soft part of an intervention is the index of its slice. An action by itself is in the first slice.
         self._soft = (0.0,)
-        self._member_scales = [[(f"{n}_0", index, scale) for n, index, scale in each] for each in self._member_scales]
+        self._member_scales = [
+            [(f"{name}_0", index, scale) for name, index, scale in members] for members in self._member_scales
+        ]
 
     def whole_graph(self) -> GraphKnowledge:
         """Return the diagram of one slice."""
@@ -93,7 +95,7 @@ class DynamicInterface(ChoiceInterface):
         return self._current(intervention).hard
 
     def _current(self, intervention: Intervention) -> Intervention:
-        """Return the intervention in the slice of the round, by the variables' bare names."""
+        """Return the intervention in the slice of the round, by the variables' names without an index."""
         (index,) = intervention.soft
         names, hard = self._names[int(index)], intervention.hard
         return Intervention((), {name: hard[full_name] for name, full_name in names.items() if full_name in hard})
@@ -102,17 +104,13 @@ class DynamicInterface(ChoiceInterface):
         return {names[name]: "do" for names in self._names for name in self.manipulable}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return no actions: the task has whole time series instead.
-
-        Raises:
-            ArgumentError: if random interventions are asked for.
-        """
+        """Return no actions, because the task has whole time series instead; refuse to make random interventions."""
         if random:
             raise ArgumentError(f"dynamic mode has no initial interventions; given random={random}")
         return self.actions_at(0, np.empty((0, len(self.codec.sets[0]))))
 
     def exogenous(self) -> dict[str, Distribution]:
-        """Return the noise of the variables of the first slice, by their bare names."""
+        """Return the noise of the variables of the first slice, by their names without an index."""
         all_noise = super().exogenous()
         return {name: all_noise[full_name] for name, full_name in self._names[0].items()}
 

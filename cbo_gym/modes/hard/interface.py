@@ -41,17 +41,17 @@ class HardInterface(ChoiceInterface):
         return self.problem.targets
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return by default 2 random interventions on each target set; on single variables if the graph is hidden.
+        """Return by default 2 random interventions on each target set; on the smallest ones if the graph is hidden.
 
         Without the empty set there are no observational rounds.
         """
         count = 2 if random is None else random
         targets = self.problem.targets
-        empty = [index for index, target in enumerate(targets) if not target]
         is_known = self.knowledge.diagram or self.knowledge.candidates
-        largest = max(map(len, targets)) if is_known else max(1, min(len(target) for target in targets if target))
+        largest = max(map(len, targets)) if is_known else min(len(target) for target in targets if target)
+        empty = [index for index, target in enumerate(targets) if not target]
         others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
-        chosen = np.repeat([*empty, *others], [*[observational] * len(empty), *[count] * len(others)])
+        chosen = np.concatenate([np.repeat(empty, observational), np.repeat(others, count)]).astype(int)
         if isinstance(self.action_space, LimitedDict):
             limits, memberships = self.action_space.limits, self.action_space.memberships[chosen]
             return {"target": chosen, "values": limits.sample_each(memberships, rng)}

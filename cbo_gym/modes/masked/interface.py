@@ -67,14 +67,14 @@ class MaskedInterface(ParametricInterface):
         if array.shape != (self._count,):
             raise InvalidAction(f"the super arm must have shape ({self._count},); given shape {array.shape}")
         # Floats are several times faster than arrays for few numbers.
-        arm: list[float] = array.tolist()
-        chosen = arm.count(1.0)
-        if chosen + arm.count(0.0) < self._count:
-            index = next(i for i, value in enumerate(arm) if value not in (0.0, 1.0))
-            raise InvalidAction(f"super_arm[{index}] must be 0 or 1; given {arm[index]}")
-        if chosen > self.super_arm_size:
-            raise InvalidAction(f"a super arm has at most {self.super_arm_size} base arms; given {chosen}")
-        return Intervention(arm)
+        bits: list[float] = array.tolist()
+        selected = bits.count(1.0)
+        if selected + bits.count(0.0) < self._count:
+            index = next(i for i, bit in enumerate(bits) if bit not in (0.0, 1.0))
+            raise InvalidAction(f"super_arm[{index}] must be 0 or 1; given {bits[index]}")
+        if selected > self.super_arm_size:
+            raise InvalidAction(f"a super arm has at most {self.super_arm_size} base arms; given {selected}")
+        return Intervention(bits)
 
     def decode_batch(self, actions: Actions) -> Intervention:
         array = as_numbers(actions)
@@ -85,8 +85,8 @@ class MaskedInterface(ParametricInterface):
         return Intervention(tuple(array.T))
 
     def describe(self, intervention: Intervention) -> Description:
-        """Return base arm (its parameter's own name, else its signal) -> 1 if it was selected, else 0."""
-        return dict(zip(self._arms, intervention.soft))  # noqa: B905  # decoding has counted them
+        """Return base arm, named by its parameter or else its signal -> 1 if it was selected, else 0."""
+        return dict(zip(self._arms, intervention.soft))  # noqa: B905
 
     def priceable(self) -> Priceable:
         """Return the base arms, by their own names too."""

@@ -32,7 +32,7 @@ class Stock(NamedTuple):
 
 
 class Purchase(Intervention):
-    """An intervention in a round. ``made`` are the nodes that it makes, see :meth:`PartialInterface.made`."""
+    """An intervention in a round, with the nodes that it makes, see :meth:`PartialInterface.made`."""
 
     made: dict[str, Any]
 
@@ -98,11 +98,11 @@ class PartialDynamics(PartialInterface, Dynamics):
         return purchase
 
     def made(self, intervention: Intervention) -> dict[str, Any]:
-        # This is needed several times in a step.
+        # A step needs this several times, so the purchase has the result.
         return intervention.made if isinstance(intervention, Purchase) else super().made(intervention)
 
     def _values_in_stock(self, intervention: Intervention, memory: Stock) -> dict[str, tuple[Any, Any]]:
-        """Return each ancestor of the chosen node that is in stock: in which experiments, and its last values."""
+        """Return the ancestors of the chosen node in stock: node -> mask of the experiments, and its latest values."""
         *native, choice = intervention.soft
         upstream = self._upstream[int(choice) if type(choice) is float else np.asarray(choice).astype(int)]
         if memory.rounds is None or not upstream.any():
@@ -160,9 +160,10 @@ class PartialDynamics(PartialInterface, Dynamics):
         if not any(made.values() if is_single else map(np.any, made.values())):
             return memory
         entries = [*intervention.soft[: self._width], *made.values(), *(values[node] for node in self.scm.nodes)]
-        row = (
-            np.array(entries) if is_single else np.stack(np.broadcast_arrays(*entries, intervention.soft[-1])[:-1], -1)
-        )
+        if is_single:
+            row = np.array(entries)
+        else:
+            row = np.stack(np.broadcast_arrays(*entries, intervention.soft[-1])[:-1], axis=-1)
         rounds = row[None] if memory.rounds is None else np.concatenate([memory.rounds, row[None]])
         return Stock(rounds, memory.spent + self.cost(intervention))
 

@@ -28,9 +28,9 @@ from cbo_gym.scm.system import Values
 from cbo_gym.task import Action, Mode, Observation, PartialTask
 
 KEYS = ("node", "values")
-#: The choice of all nodes, where parts can be bought.
+# The choice of all nodes, if parts can be bought.
 WHOLE = "all"
-#: Index of a purchase that exceeds the rest of the budget: the last row, after those of the choices.
+# Index that stands for a purchase beyond the budget. Arrays of choices have a last row for it.
 NOTHING = -1
 
 
@@ -60,12 +60,12 @@ class PartialInterface(ParametricInterface):
         scm = problem.scm
         if latent := [name for name in scm.all_names if name not in scm.nodes]:
             raise ArgumentError(f"{problem.name}: the nodes are bought, so that none can be latent; given {latent}")
-        if not (upstream := require_truth_value("upstream", upstream)) and not data.ranges:
+        self.upstream = require_truth_value("upstream", upstream)
+        if not (self.upstream or data.ranges):
             raise ArgumentError(f"{problem.name} has no parts with ranges, so upstream must be True")
         if problem.outcomes.costs is None:
             prices = Costs(variables=dict.fromkeys(scm.nodes, 1.0))
             problem = replace(problem, outcomes=replace(problem.outcomes, costs=prices))
-        self.upstream = upstream
         self.budget = None if budget is None else float(require_positive("budget", budget))
         self.unfinished = data.unfinished
         self._data = data
@@ -114,9 +114,9 @@ class PartialInterface(ParametricInterface):
         """Return the inputs that matter for each choice: parameters of the nodes it makes, and bought parts."""
         sets = []
         for choice, nodes in self.purchases.items():
-            own = {names[i] for node in nodes for i in self.scm.action_nodes.get(node, ())}
+            parameters = {names[i] for node in nodes for i in self.scm.action_nodes.get(node, ())}
             bought = set() if choice == WHOLE or self.upstream else set(self.scm.diagram.parents(choice))
-            sets.append(frozenset(own | bought))
+            sets.append(frozenset(parameters | bought))
         return sets
 
     @cached_property
@@ -128,12 +128,13 @@ class PartialInterface(ParametricInterface):
     @cached_property
     def _matters(self) -> np.ndarray:
         """Whether each input matters for each choice; the last row is for ``NOTHING``."""
-        return np.array([[name in own for name in self.domains.names] for own in (*self.codec.sets, ())])
+        return np.array([[name in inputs for name in self.domains.names] for inputs in (*self.codec.sets, ())])
 
     @cached_property
     def _inputs(self) -> list[list[tuple[int, str]]]:
         """Index and name of the inputs that matter for each choice; the last list is for ``NOTHING``."""
-        return [[pair for pair in enumerate(self.domains.names) if pair[1] in own] for own in (*self.codec.sets, ())]
+        numbered = list(enumerate(self.domains.names))
+        return [[(index, name) for index, name in numbered if name in inputs] for inputs in (*self.codec.sets, ())]
 
     def decode(self, action: Action) -> Intervention:
         index, point = as_choice(action, KEYS, len(self.purchases), self.domains.names)
@@ -155,10 +156,10 @@ class PartialInterface(ParametricInterface):
         return Intervention([*native, choice], hard)
 
     def made(self, intervention: Intervention) -> dict[str, Any]:
-        """Return where an intervention makes each node: a truth value, or an array of the batch's shape."""
+        """Return whether an intervention makes each node: a truth value, or an array of the batch's shape."""
         choice, hard = intervention.soft[-1], intervention.hard
         if type(choice) is float:
-            row = zip(self.scm.nodes, self._made_by[int(choice)], strict=True)
+            row = zip(self.scm.nodes, self._makes_as_lists[int(choice)], strict=True)
             return {node: makes and not (node in hard and bool(hard[node][0])) for node, makes in row}
         rows = self._makes[np.asarray(choice).astype(int)]
         return {
@@ -167,7 +168,7 @@ class PartialInterface(ParametricInterface):
         }
 
     @cached_property
-    def _made_by(self) -> list[list[bool]]:
+    def _makes_as_lists(self) -> list[list[bool]]:
         return self._makes.tolist()
 
     def products(self, action: Action) -> dict[str, Sequence[int]]:
@@ -178,9 +179,9 @@ class PartialInterface(ParametricInterface):
     @cached_property
     def entering(self) -> Mapping[str, Sequence[int]]:
         """Node -> indices of the parameters that enter it or its ancestors."""
-        own = self.scm.action_nodes
+        indices = self.scm.action_nodes
         lineages = {node: self.scm.diagram.ancestors([node]) for node in self.scm.nodes}
-        return {node: sorted({i for name in lineage for i in own.get(name, ())}) for node, lineage in lineages.items()}
+        return {node: sorted({i for n in lineage for i in indices.get(n, ())}) for node, lineage in lineages.items()}
 
     def priceable(self) -> Priceable:
         """Return the nodes; every choice must cost something if the stock is empty."""
@@ -226,7 +227,7 @@ class PartialInterface(ParametricInterface):
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
         """Return by default 2q + 1 random purchases of all nodes."""
         count = 2 * self._width + 1 if random is None else random
-        null = np.tile([float(a) for a in self.problem.null_action], (observational, 1))
+        null = np.tile(np.array(self.problem.null_action, dtype=float), (observational, 1))
         return self.whole_actions(np.concatenate([null, rng.random((count, self._width))]))
 
     def whole_actions(self, points: np.ndarray) -> Actions:
@@ -240,12 +241,10 @@ class PartialInterface(ParametricInterface):
 
     def transform_record(self, transform: Transform, record: Any) -> Record:
         names = [old for old, new in transform.names.items() if new in self.problem.domains.names]
-        units = {name: unit for name, (_, unit) in zip(names, transform.coordinates, strict=True)} | dict(
-            transform.units
-        )
-        node = transform.names.get(record["node"], record["node"])
-        own = {transform.names[name]: float(units[name].to_new(v)) for name, v in record.items() if name != "node"}
-        return {"node": node, **own}
+        units = {name: unit for name, (_, unit) in zip(names, transform.coordinates, strict=True)}
+        units |= transform.units
+        inputs = {transform.names[name]: float(units[name].to_new(v)) for name, v in record.items() if name != "node"}
+        return {"node": transform.names.get(record["node"], record["node"]), **inputs}
 
     def task_fields(self) -> dict[str, Any]:
         names = self.problem.domains.names
