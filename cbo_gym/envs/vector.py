@@ -1,7 +1,7 @@
 """Natively vectorised environments: one NumPy pass for all sub-environments.
 
 Sub-environment ``i`` meets the noise of the scalar environment seeded with ``seed + i``, as in Gymnasium's own
-``SyncVectorEnv``, and autoresets in the same way (on the step after the last one).
+``SyncVectorEnv``, and resets itself in the same way, on the step after the last round.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if self._truncated:
             observation, info = self.reset()
             return observation, self._no_reward(), false, false.copy(), info
-        intervention, costs = self._decode(actions, self._memory)
+        intervention = self._decode(actions, self._memory)
         noise = self._noise.draw()
         try:
             values, observation, reward = self._outcome(noise, intervention)
@@ -170,9 +170,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         self._total_reward += reward
         self._truncated = self._round == self.max_episode_steps
         self._intervention = intervention
-        info = self._info(
-            self.dynamics.describe_batch(intervention), **costs, **self._objective_info(values, intervention)
-        )
+        info = self._round_info(intervention, values)
         return observation, reward, false, np.full(self.num_envs, self._truncated), info
 
     def counterfactual(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
@@ -187,13 +185,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         """
         if not self._round:
             raise gym.error.ResetNeeded("no round has been played: call step before counterfactual")
-        intervention, costs = self._decode(actions, self._last_memory)
+        intervention = self._decode(actions, self._last_memory)
         values, observation, reward = self._outcome(self._last_noise, intervention)
         memory = self.dynamics.remember(self._last_memory, intervention, values)
         false, truncated = np.zeros(self.num_envs, dtype=bool), np.full(self.num_envs, self._truncated)
-        info = self._info(
-            self.dynamics.describe_batch(intervention), **costs, **self._objective_info(values, intervention)
-        )
+        info = self._round_info(intervention, values)
         return self._with_next(observation, memory), reward, false, truncated, info
 
     def to_intervention(self, actions: Actions) -> Intervention:
@@ -202,10 +198,10 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         Raises:
             gymnasium.error.InvalidAction: naming the first sub-environment whose action is invalid.
         """
-        return self._decode(actions, self._memory)[0]
+        return self._decode(actions, self._memory)
 
-    def _decode(self, actions: Actions, memory: Memory) -> tuple[Intervention, StepInfo]:
-        """Return the interventions and the costs (as in ``info``) of actions, after the rounds in ``memory``."""
+    def _decode(self, actions: Actions, memory: Memory) -> Intervention:
+        """Return the interventions of actions, after the rounds in ``memory``."""
         copied = copy_action(self.single_action_space, actions)
         intervention = self.dynamics.decode_batch(copied)
         for column in copied.values() if isinstance(copied, dict) else [copied]:
@@ -213,18 +209,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
                 raise gym.error.InvalidAction(
                     f"give one action for each of {self.num_envs} environments; given {len(column)}"
                 )
-        intervention = self.dynamics.in_round(intervention, memory)
-        costs: StepInfo = {}
-        if self.dynamics.costs is not None:
-            costs["cost"] = self._to_batch(self.dynamics.cost(intervention))
-        return intervention, costs
-
-    def _objective_info(self, values: Values, intervention: Intervention) -> StepInfo:
-        """Return the entry of ``info`` for several objectives."""
-        if not self._objectives:
-            return {}
-        objectives = self.dynamics.objectives(values, intervention)
-        return {"objectives": self._masked({name: self._to_batch(value) for name, value in objectives.items()})}
+        return self.dynamics.in_round(intervention, memory)
 
     def _to_batch(self, value: Floats) -> np.ndarray:
         return np.array(np.broadcast_to(value, self.num_envs), dtype=float)
@@ -251,6 +236,16 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         for key, value in self.dynamics.observe_memory(memory).items():
             observation[key] = np.tile(value, (self.num_envs, 1)) if value.ndim == 1 else value
         return observation
+
+    def _round_info(self, intervention: Intervention, values: Values) -> StepInfo:
+        """Return the ``info`` of rounds, given their interventions and outcomes."""
+        more: StepInfo = {}
+        if self.dynamics.costs is not None:
+            more["cost"] = self._to_batch(self.dynamics.cost(intervention))
+        if self._objectives:
+            objectives = self.dynamics.objectives(values, intervention)
+            more["objectives"] = self._masked({name: self._to_batch(value) for name, value in objectives.items()})
+        return self._info(self.dynamics.describe_batch(intervention), **more)
 
     def _info(self, intervention: StepInfo, **more: Any) -> StepInfo:
         return self._masked({"round": np.full(self.num_envs, self._round), "intervention": intervention, **more})
