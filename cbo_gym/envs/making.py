@@ -1,4 +1,4 @@
-"""Specs of environments, and environments made from them."""
+"""Specs of environments, which are ids with parameters, and environments made from them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
 
     Raises:
         ArgumentError: if the string is not an id with parameters; if the environment is not from ``gym.make``, or has
-            wrappers other than :data:`USUAL_WRAPPERS`, which may change it.
+            wrappers other than :data:`USUAL_WRAPPERS`, because these may change it.
         ArgumentTypeError: if ``env`` is of any other type.
     """
-    spec = Spec.parse(env) if isinstance(env, str) else env if isinstance(env, Spec) else _spec_of(env)
+    spec = env if isinstance(env, Spec) else _spec_of(env)
     return Spec(spec.name, tuple(sorted({**spec.keywords, **(parameters or {})}.items())))
 
 
 def _spec_of(env: Any) -> Spec:
+    if isinstance(env, str):
+        return Spec.parse(env)
     if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, CausalBanditEnv):
         raise ArgumentTypeError(
             f"give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given {short_repr(env)}"

@@ -1,4 +1,4 @@
-"""Rewards of several objectives, in the manner of MO-Gymnasium: arrays with a number for each."""
+"""Rewards of several objectives: arrays with one number per objective, as in MO-Gymnasium."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from cbo_gym.problems.recorded import RecordedOptimum
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
-# Keywords with which the recorded optimum stays valid: those of Gymnasium, and those whose effect on it is known.
 GYMNASIUM_KEYWORDS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
-IGNORED = (*GYMNASIUM_KEYWORDS, *GRAPH_KEYWORDS, "costs", INSTANCE_KEYWORD)
+# Keywords that do not change the optimum, or, as an instance, change it in a known way.
+OTHER_KEYWORDS = (*GYMNASIUM_KEYWORDS, *GRAPH_KEYWORDS, "costs", INSTANCE_KEYWORD)
 
 
 def oracle_of(env: Any) -> Oracle:
-    """Return the oracle of an environment, scalar or vectorised; it knows the recorded optimum of a registered one.
+    """Return the oracle of an environment, scalar or vectorised, with the registry's optimum if it has one.
 
     Raises:
         ArgumentTypeError: if it is not an environment of this package.
@@ -36,11 +36,11 @@ def _find_recorded(spec: Any) -> RecordedOptimum | None:
     entry = find_entry(spec.id) if spec is not None else None
     if entry is None:
         return None
-    given, registered = (
-        {key: value for key, value in keywords.items() if key not in IGNORED}
+    used, registered = (
+        {key: value for key, value in keywords.items() if key not in OTHER_KEYWORDS}
         for keywords in (spec.kwargs, entry.make_kwargs)
     )
-    return entry.optimum if given == registered else None
+    return entry.optimum if used == registered else None
 
 
 def _transform_optimum(recorded: RecordedOptimum | None, dynamics: Dynamics) -> RecordedOptimum | None:

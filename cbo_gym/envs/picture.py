@@ -24,7 +24,7 @@ def picture_of(state: Snapshot) -> Picture:
         )
         for name, role in roles_of(state.dynamics).items()
     }
-    return Picture(state.dynamics.scm.diagram, boxes, (state.title, state.score), _key(state, boxes))
+    return Picture(state.dynamics.scm.diagram, boxes, (state.title, state.score), _legend(state, boxes))
 
 
 def roles_of(interface: Interface) -> dict[str, str]:
@@ -36,19 +36,19 @@ def roles_of(interface: Interface) -> dict[str, str]:
     return roles | dict.fromkeys([*objectives, interface.scm.reward], "reward")
 
 
-def _key(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], str]]:
-    """Return the key of the colours: the same in every round, so that all pictures of an experiment have one size."""
-    fills, lines = {box.fill for box in boxes.values()}, [line for box in boxes.values() for line in box.lines]
+def _legend(state: Snapshot, boxes: dict[str, Box]) -> list[tuple[dict[str, Any], str]]:
+    """Return a colour and its meaning for each entry: the same in all rounds, so that all pictures have one size."""
+    fills = {box.fill for box in boxes.values()}
     meanings = {"reward": "reward", "acted on": "takes actions", "context": "context, seen before"}
-    key: list[tuple[dict[str, Any], str]] = [
+    legend: list[tuple[dict[str, Any], str]] = [
         ({"facecolor": COLOURS[role], "edgecolor": OUTLINE}, meaning)
         for role, meaning in meanings.items()
         if COLOURS[role] in fills
     ]
-    if lines:
-        key.append(({"facecolor": ACTION}, "the action"))
+    if any(box.lines for box in boxes.values()):
+        legend.append(({"facecolor": ACTION}, "the action"))
     else:
-        key.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, state.dynamics.set_label))
+        legend.append(({"facecolor": PLAIN, "edgecolor": SET, "linewidth": 2}, state.dynamics.set_label))
     if state.dynamics.unused_label:
-        key.append(({"facecolor": UNUSED}, state.dynamics.unused_label))
-    return key
+        legend.append(({"facecolor": UNUSED}, state.dynamics.unused_label))
+    return legend

@@ -81,10 +81,10 @@ def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
     Raises:
         RegistryError: if the file is missing or not a YAML list, an entry is invalid, or an id comes twice.
     """
-    loaded = read_registry(path)
-    for error in loaded.broken.values():
+    registry = read_registry(path)
+    for error in registry.broken.values():
         raise error
-    return loaded.entries
+    return registry.entries
 
 
 def read_registry(path: Path | None = None) -> Registry:
@@ -96,14 +96,14 @@ def read_registry(path: Path | None = None) -> Registry:
     copy = read_copy() if path is None else None
     path = path or registry_path()
     try:
-        loaded = copy["environments"] if copy else read_yaml(path)
+        items = copy["environments"] if copy else read_yaml(path)
     except ArgumentError as error:
         raise RegistryError(f"cannot read {path}: {error}") from error
-    if not isinstance(loaded, list):
-        raise RegistryError(f"{path} must hold a list of environments; it holds {type(loaded).__name__}")
+    if not isinstance(items, list):
+        raise RegistryError(f"{path} must hold a list of environments; it holds {type(items).__name__}")
     valid: dict[str, EnvEntry] = {}
     broken: dict[str, RegistryError] = {}
-    for index, item in enumerate(loaded, start=1):
+    for index, item in enumerate(items, start=1):
         env_id = item.get("id") if isinstance(item, dict) else None
         name = env_id if isinstance(env_id, str) else None
         try:
@@ -177,19 +177,19 @@ def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     starts = [index for index, line in enumerate(lines) if line.startswith("- id: ")] + [len(lines)]
     try:
-        first = next(index for index in starts[:-1] if lines[index] == f"- id: {env_id}")
+        start = next(index for index in starts[:-1] if lines[index] == f"- id: {env_id}")
     except StopIteration:
         raise RegistryError(f"{path} has no entry {env_id}") from None
-    last = next(index for index in starts if index > first)
-    entry = [line for line in lines[first:last] if line.strip()]
-    old = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
+    end = next(index for index in starts if index > start)
+    entry = [line for line in lines[start:end] if line.strip()]
+    old_optimum = next((i for i, line in enumerate(entry) if line.startswith("  optimum:")), len(entry))
     # With None, YAML writes the innermost lists, an action's numbers, on one line.
     style = False if isinstance(optimum.action, str) else None
     block = yaml.safe_dump(
         {"optimum": optimum.model_dump(exclude_defaults=True)}, sort_keys=False, default_flow_style=style, width=100
     )
-    entry[old:] = [f"  {line}" for line in block.splitlines()]
-    gap = [""] if last < len(lines) else []
-    write_text(path, "\n".join([*lines[:first], *entry, *gap, *lines[last:]]) + "\n")
+    entry[old_optimum:] = [f"  {line}" for line in block.splitlines()]
+    blank_line = [""] if end < len(lines) else []
+    write_text(path, "\n".join([*lines[:start], *entry, *blank_line, *lines[end:]]) + "\n")
     if path == registry_path():
         write_text(COPY, copy_of(path))

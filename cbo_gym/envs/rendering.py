@@ -50,7 +50,7 @@ def _table(state: Snapshot) -> str:
     rows: list[tuple[str, ...]] = [("", "node", "value", "action", "parents", "confounded with")]
     for name in scm.nodes:
         mark = "*" if name in intervened else ""
-        confounded = [other for other in diagram.nodes if other in diagram.confounding[name]]
+        confounded = [node for node in diagram.nodes if node in diagram.confounding[name]]
         parents = ", ".join(diagram.parents(name)) or MISSING
         rows.append((mark, name, state.value(name), affected.get(name, ""), parents, ", ".join(confounded) or MISSING))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

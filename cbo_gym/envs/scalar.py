@@ -28,7 +28,7 @@ NOISE_BLOCK = 256
 
 
 class NoiseStream:
-    """The exogenous noise of successive rounds, drawn in blocks: a tuple a round, of floats or of arrays.
+    """The exogenous noise of successive rounds, drawn in blocks: for each round a tuple of floats or of arrays.
 
     The draws depend only on the generators' states and the number of rounds, never on actions, so that all agents
     with the same seed meet the same noise.
@@ -84,8 +84,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         mode: the feedback mode.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         parameters: keyword arguments of the mode and of the problem's builder; ``constraints`` on expected values of
-            nodes, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` and its keywords, the knowledge of
-            agents about it, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
+            nodes, see :mod:`cbo_gym.problems.variations.constraints`; ``graph`` and its keywords, what agents know of
+            the causal graph, see :mod:`cbo_gym.problems.variations.graph_knowledge`; ``costs`` of rounds, as
             :meth:`cbo_gym.actions.Costs.read` takes them, which every ``info`` then has as ``cost``; and ``instance``,
             0 for the system as published, see :mod:`cbo_gym.problems.variations.instance`.
 
@@ -125,15 +125,15 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self.action_space: Space = self.dynamics.action_space
         self.observation_space = self.dynamics.observation_space  # type: ignore[assignment]
         self._observed = itemgetter(*self.dynamics.nodes)
-        # Looked up once: a step takes a few microseconds.
+        # Looked up once, because a step takes only a few microseconds.
         self._decode, self._play = self.dynamics.decode, self.dynamics.play
         self._describe, self._after = self.dynamics.describe, self.dynamics.after
         self._reward_of = self.problem.outcomes.reward
         self._before = self.dynamics.before if self.dynamics.observes_before else None
         self._remembers = self.dynamics.remembers
-        self._priced = self.dynamics.costs is not None
-        self._several = bool(self.problem.outcomes.objectives)
-        if self._several:
+        self._has_costs = self.dynamics.costs is not None
+        self._has_objectives = bool(self.problem.outcomes.objectives)
+        if self._has_objectives:
             self.reward_space = reward_space(self.problem.outcomes)
         self._begin()
 
@@ -194,12 +194,12 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         return observation, reward, False, False, self._info(intervention, reward)
 
     def _info(self, intervention: Intervention, reward: Any) -> StepInfo:
-        """Return the ``info`` of a round, given the intervention that the action made, and the reward."""
+        """Return the ``info`` of a round, given its intervention and its reward."""
         info = {"round": self.round, "intervention": self._describe(intervention)}
-        if self._several:
+        if self._has_objectives:
             pairs = zip(self.problem.outcomes.objectives, reward.tolist(), strict=True)
             info["objectives"] = {objective.name: objective.sign * value for objective, value in pairs}
-        if self._priced:
+        if self._has_costs:
             info["cost"] = self.dynamics.cost(intervention)
         return info
 
@@ -214,10 +214,9 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     def counterfactual(self, action: Action) -> tuple[Observation, Any, bool, bool, StepInfo]:
         """Return the outcome of the last round if another action had been played, with the same noise.
 
-        Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer: the environment
-        knows the round's exogenous noise and the structural equations. It assumes what these say, that the noise does
-        not depend on the action. The environment does not change. The counterfactual of the action played is the round
-        itself.
+        Abduction, action, prediction (Pearl, *Causality*, 2009, sec. 7.1), with nothing to infer, because the
+        environment knows the round's exogenous noise and the structural equations, in which the noise does not depend
+        on the action. The environment does not change. The counterfactual of the action played is the round itself.
 
         For teaching and evaluation: agents have no access, because they never get an environment.
 
@@ -247,7 +246,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
         self, noise: Draws, intervention: Intervention, stream: NoiseStream
     ) -> tuple[Values, Observation, Any]:
         values = self._play(noise, intervention)
-        if self._several:
+        if self._has_objectives:
             reward: Any = finite_rewards(self.problem.outcomes, self.dynamics.objectives(values, intervention), ())
         else:
             reward = float(self._reward_of(values))
@@ -287,9 +286,8 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
             ("reward", self.scm.reward),
             ("played so far", self.round),
         ]
-        return facts(self.spec.id if self.spec else self.problem.name, rows) + svg_of(
-            picture_of(self._snapshot()).figure
-        )
+        title = self.spec.id if self.spec else self.problem.name
+        return facts(title, rows) + svg_of(picture_of(self._snapshot()).figure)
 
     def _snapshot(self) -> Snapshot:
         env_id = self.spec.id if self.spec else None

@@ -1,4 +1,4 @@
-"""Build the Task that an agent receives from an environment."""
+"""Tasks of environments: what an agent may know, with the initial data that it learns from before its first action."""
 
 from __future__ import annotations
 
@@ -145,9 +145,8 @@ def _draw_initial_data(dynamics: Dynamics, seed: int, sizes: InitialData) -> tup
         rewards = outcomes.rewards(dynamics.objectives(values, intervention), (count,))
     else:
         rewards = np.broadcast_to(outcomes.reward(values), count).tolist()
-    single = iterate(batch_space(dynamics.action_space, count), actions)
     observations = dynamics.after(nodes, {name: np.broadcast_to(value, count) for name, value in values.items()})
     return tuple(
         Round(action, {key: value[i].copy() for key, value in observations.items()}, rewards[i])
-        for i, action in enumerate(single)
+        for i, action in enumerate(iterate(batch_space(dynamics.action_space, count), actions))
     )

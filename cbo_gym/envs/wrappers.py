@@ -24,7 +24,7 @@ from cbo_gym.task import Action, Observation, StepInfo
 
 
 def codec_of(env: gym.Env[Observation, Action]) -> Codec:
-    """Return the codec of an environment's actions, as its wrappers leave them.
+    """Return the codec of an environment's actions, given what its wrappers have made of them.
 
     Raises:
         ArgumentTypeError: if no mode of cbo_gym has such an action space.
@@ -113,8 +113,8 @@ class OracleInfo(gym.Wrapper[Observation, Action, Observation, Action], RecordCo
     """Put ``expected_reward`` and ``instant_regret`` into ``info``. For teaching and evaluation: agents may not use it.
 
     In contextual mode the expected reward is E[Y | x, c] of the action in the context in which it is played, and the
-    regret is the expected reward of the best policy minus that. In adversarial mode both are against the move of
-    ``adversary="fixed"``, since the best action in hindsight is not known yet. With constraints, ``info`` also has
+    regret is the difference from the best policy's. In adversarial mode both are against the move of
+    ``adversary="fixed"``, because the best action in hindsight is not known yet. With constraints, ``info`` also has
     ``feasible`` and ``violation``, and the regret of an infeasible action is that of a random feasible one.
 
     Args:
