@@ -89,18 +89,18 @@ class Agent(ABC):
     takes_missing: bool = False
     #: Whether values may be categories, integers or steps, or numbers on a logarithmic scale.
     takes_mixed_domains: ClassVar[bool] = False
-    #: Whether it learns from rounds without a reward, see :meth:`update_partial`.
+    #: Whether the agent learns from rounds without a reward, see :meth:`update_partial`.
     takes_partial: bool = False
     #: Whether the agent models the mechanism of each node, and so can learn from an earlier campaign in which some
-    #: mechanisms were different. In such a campaign's rounds, ``observation["differs"]`` tells for each of
+    #: mechanisms were different. In the rounds of such a campaign, ``observation["differs"]`` tells for each of
     #: ``task.nodes`` whether its mechanism was different. Rounds whose reward no such node affects are passed to
     #: :meth:`update`, the others to :meth:`update_partial`. If the task has no empty target set, rounds without an
     #: intervention are passed to :meth:`update_partial` too, with target -1.
     learns_mechanisms: bool = False
     #: Whether actions stay within ``task.codec.limits``, which may change between calls.
     takes_limits: bool = False
-    #: Whether it uses the precision of values: their standard errors ``observation["std"]``, one for each node and NaN
-    #: where none is stated, or the number of rounds over which the reward is averaged, ``observation["count"]``. Rounds
+    #: Whether the agent uses the precision of values: their standard errors ``observation["std"]``, one for each node,
+    #: NaN if it is unknown; or the number of rounds over which the reward is averaged, ``observation["count"]``. Rounds
     #: without a stated precision lack these keys.
     takes_precision: bool = False
     #: Incremented when the behaviour of the agent changes, so that its runs are played again.
@@ -146,11 +146,11 @@ class Agent(ABC):
         self.rng = np.random.default_rng(seed)
         self.history = []
         self.setup(seed)
-        for past in self.initial_rounds():
-            if "context" in past.observation:
+        for initial_round in self.initial_rounds():
+            if "context" in initial_round.observation:
                 # In initial data, the observation has the context in which the action was chosen.
-                self.set_context(past.observation["context"])
-            self.update(past.action, past.observation, past.reward, {})
+                self.set_context(initial_round.observation["context"])
+            self.update(initial_round.action, initial_round.observation, initial_round.reward, {})
 
     def setup(self, seed: int) -> None:  # noqa: B027  (most agents need it, the simplest do not)
         """Build the attributes that depend on ``self.task``; called by :meth:`reset` before the initial data arrive."""
@@ -199,18 +199,20 @@ class Agent(ABC):
         copied = deepcopy(self, {id(self.task): self.task})
         # Spawn, so that the next copy draws other numbers.
         copied.rng = self.rng.spawn(1)[0]
-        current: Any = observation.get("context")
-        own_contexts, known = contexts or [current] * len(pending), measured or [{}] * len(pending)
-        expected: list[tuple[Action, Any, Mapping[str, float]]] = list(zip(pending, own_contexts, known, strict=True))
+        current_context: Any = observation.get("context")
+        contexts = contexts or [current_context] * len(pending)
+        measured = measured or [{}] * len(pending)
+        # Rounds to fantasize: action, context and measured values.
+        rounds: list[tuple[Action, Any, Mapping[str, float]]] = list(zip(pending, contexts, measured, strict=True))
         chosen: list[Action] = []
         for _ in range(count):
-            for action, context, values in expected:
+            for action, context, values in rounds:
                 if context is not None:
                     copied.set_context(context)
                 fantasy = copied.fantasize(action, values) if values else copied.fantasize(action)
                 copied.update(action, *fantasy, {})
             chosen.append(copied.act(observation))
-            expected = [(chosen[-1], current, {})]
+            rounds = [(chosen[-1], current_context, {})]
         return chosen
 
     def set_context(self, context: np.ndarray) -> None:  # noqa: B027  (nothing to do where contexts are ignored)
@@ -230,21 +232,21 @@ class Agent(ABC):
         variables that :meth:`expected_nodes` predicts. Before the first round they are zeros. Values that were measured
         already are kept, and :meth:`expected_nodes_given` predicts the others.
         """
-        known = measured or {}
+        measured = measured or {}
         if not self.history:
             # The observation space is a Dict of boxes.
             spaces: Any = self.task.observation_space
             zeros = {name: np.zeros(spaces[name].shape, spaces[name].dtype) for name in spaces}
-            for name, value in known.items():
+            for name, value in measured.items():
                 zeros["nodes"][self.task.nodes.index(name)] = value
-            return zeros, self._reward_of(known)
+            return zeros, self._reward_of(measured)
         codec = self.task.codec
-        points = np.array([codec.to_point(past.action) for past in self.history])
+        points = np.array([codec.to_point(played.action) for played in self.history])
         nearest = int(np.argmin(np.square(points - codec.to_point(action)).sum(axis=-1)))
         estimate = self.estimated_rewards()[nearest]
-        past = self.history[nearest].observation
-        observation = deepcopy({key: value for key, value in past.items() if key not in SINGLE_ROUND_KEYS})
-        predicted = self.expected_nodes_given(action, known) if known else self.expected_nodes(action)
+        entries = self.history[nearest].observation.items()
+        observation = deepcopy({key: value for key, value in entries if key not in SINGLE_ROUND_KEYS})
+        predicted = self.expected_nodes_given(action, measured) if measured else self.expected_nodes(action)
         expected = {**self._rewards_by_name(estimate), **predicted}
         for name, value in expected.items():
             # The cost of a round may be an objective, but is not a node.
@@ -254,12 +256,10 @@ class Agent(ABC):
 
     def _rewards_by_name(self, reward: Any) -> dict[str, float]:
         """Return the values of the objectives by name, given a reward, which is a number or a vector."""
-        objectives = self.task.objectives
-        if not objectives:
+        if not self.task.objectives:
             return {self.task.reward: float(reward)}
-        return {
-            objective.name: objective.sign * float(value) for objective, value in zip(objectives, reward, strict=True)
-        }
+        pairs = zip(self.task.objectives, reward, strict=True)
+        return {objective.name: objective.sign * float(value) for objective, value in pairs}
 
     def _reward_of(self, values: Mapping[str, float]) -> Any:
         """Return the reward, given values by name, 0 for a missing value; the inverse of :meth:`_rewards_by_name`."""
@@ -278,8 +278,8 @@ class Agent(ABC):
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
-        In contextual mode they are conditional on the last context, or that of :meth:`set_context`. Called from the
-        first round on.
+        In contextual mode they are conditional on the last context, or that of :meth:`set_context`. It is called from
+        the first round on.
 
         Args:
             actions: non-empty sequence of actions.
@@ -296,8 +296,8 @@ class Agent(ABC):
     ) -> Mapping[str, np.ndarray] | None:
         """Draw outcomes of actions from the posterior of the agent's model; the agent does not change.
 
-        In contextual mode they are conditional on the last context, or that of :meth:`set_context`. Called from the
-        first round on.
+        In contextual mode they are conditional on the last context, or that of :meth:`set_context`. It is called from
+        the first round on.
 
         Args:
             actions: non-empty sequence of actions.
@@ -380,7 +380,7 @@ class Agent(ABC):
 
         Without a model these are the observed rewards; agents with a surrogate return its posterior mean.
         """
-        return np.array([past.reward for past in self.history])
+        return np.array([played.reward for played in self.history])
 
     def estimated_violations(self) -> np.ndarray:
         """Return estimates of the violation of the task's constraints by the actions of ``history``.

@@ -76,7 +76,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Constraint:
-    """A limit to the expected value of an observed node, E[node | action].
+    """A limit on the expected value of an observed node, E[node | action].
 
     Args:
         node: an observed variable, not the reward.
@@ -183,7 +183,7 @@ class Task:
         from cbo_gym.drawing.html import facts
 
         diagram, candidates = self.graph.diagram, self.graph.candidates
-        known = "one diagram" if diagram else f"{len(candidates)} candidates" if candidates else "-"
+        graph_knowledge = f"{len(candidates)} candidates" if candidates else "-"
         rows: list[tuple[str, object]] = [
             ("mode", self.mode),
             ("rounds", self.horizon),
@@ -191,10 +191,12 @@ class Task:
             ("reward", self.reward),
             ("actions", self.action_space),
             ("initial rounds", len(self.initial_data)),
-            ("graph knowledge", known),
+            ("graph knowledge", "one diagram" if diagram else graph_knowledge),
         ]
-        rows += [("constraints", ", ".join(map(str, self.constraints)))] if self.constraints else []
-        rows += [("objectives", ", ".join(map(str, self.objectives)))] if self.objectives else []
+        if self.constraints:
+            rows.append(("constraints", ", ".join(map(str, self.constraints))))
+        if self.objectives:
+            rows.append(("objectives", ", ".join(map(str, self.objectives))))
         return facts(f"Task {self.env_id}", rows) + (diagram._repr_svg_() if diagram else "")
 
 
@@ -260,7 +262,7 @@ class AggregatedTask(ParametricTask):
     Args:
         arity: the number K of parts into which a cell is split.
         representative_points: the number S of points over which feedback is the mean.
-        integral: whether feedback is the mean over the whole cell instead.
+        integral: whether feedback is the mean over the whole cell instead of the mean over these points.
         kernel: ``(lengthscale, variance)`` of the squared-exponential kernel of a zero-mean Gaussian process over
             [0, 1] coordinates from which the reward function is drawn, if the method's paper takes it as known; else
             None.

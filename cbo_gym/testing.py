@@ -35,7 +35,9 @@ from cbo_gym.modes.oracles import SeveralObjectivesOracle
 from cbo_gym.problems import Problem, build_problem
 from cbo_gym.task import Action, Mode, Observation, Task
 
+# Difference of a run's seed from the seed of its agent, and from that of another run.
 OTHER_SEED = 101
+# Numbers of random actions with which rounds are compared, and expected rewards.
 SAMPLES = 32
 RANDOM_ACTIONS = 256
 ELEMENTWISE = "; build mechanisms from arithmetic and NumPy ufuncs, which take numbers and arrays alike"
@@ -78,16 +80,17 @@ def check_agent(agent: Any, env: str, *, seed: int = 0, rounds: int = 4) -> None
         is_named = isinstance(agent, str | Spec | type) or not hasattr(agent, "act")
         return agent_of(agent) if is_named else deepcopy(require_agent(agent))
 
-    first = _play(make(), env, seed, rounds)
-    used = make()
-    # Checked only from here on, because libraries that are imported on use may draw from the global state.
+    run = _play(make(), env, seed, rounds)
+    same_agent = make()
+    # Only checked in the second run, because libraries that are imported on use may draw from the global state.
     with _require_same_global_random_state():
-        second = _play(used, env, seed, rounds)
-    _require_equal(first, second, "two runs with the same seed differ")
-    _play(used, env, seed + OTHER_SEED, 2)
-    _require_equal(first, _play(used, env, seed, rounds), "a run after another one differs: reset() must start afresh")
+        same_run = _play(same_agent, env, seed, rounds)
+    _require_equal(run, same_run, "two runs with the same seed differ")
+    _play(same_agent, env, seed + OTHER_SEED, 2)
+    later_run = _play(same_agent, env, seed, rounds)
+    _require_equal(run, later_run, "a run after another one differs: reset() must start afresh")
     overwritten = _play(make(), env, seed, rounds, overwrite=True)
-    _require_equal(first, overwritten, "arrays that were overwritten after update() changed the run: copy what is kept")
+    _require_equal(run, overwritten, "arrays that were overwritten after update() changed the run: copy what is kept")
 
 
 def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = False) -> list[Action]:
@@ -108,10 +111,10 @@ def _play(agent: Any, env_label: str, seed: int, rounds: int, overwrite: bool = 
         except InvalidAction as error:
             raise ContractError(f"{acting} gave an action that is not in {env.action_space}: {error}") from error
         played = deepcopy(action)
-        new, reward, _, _, info = env.step(played)
+        next_observation, reward, _, _, info = env.step(played)
         if overwrite:
             _overwrite(observation)
-        observation = new
+        observation = next_observation
         arguments = {"the action": played, "the observation": observation, "info": info}
         with _require_unchanged("its arguments", arguments, learning), _naming(learning):
             agent.update(played, observation, deepcopy(reward), info)
@@ -334,8 +337,7 @@ def _check_codec(dynamics: Dynamics, seed: int) -> None:
         if _frozen_numbers(codec.to_action(codec.to_point(action))) != _frozen_numbers(action):
             raise ContractError(f"{subject}: the point of {action!r} leads to another action")
         restored = dynamics.decode(codec.from_record(codec.to_record(action)))
-        meant = dynamics.decode(action)
-        if not _close(dynamics.describe(restored), dynamics.describe(meant)):
+        if not _close(dynamics.describe(restored), dynamics.describe(dynamics.decode(action))):
             raise ContractError(f"{subject}: the record of {action!r} leads to another intervention")
         codec.to_string(codec.to_record(action))
         codec.to_numbers(action)
@@ -384,11 +386,12 @@ def _check_rewards(dynamics: Dynamics, seed: int) -> None:
     oracle = oracle_for(dynamics)
     actions = _split(dynamics, _some_actions(dynamics, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
     if isinstance(oracle, SeveralObjectivesOracle):
-        width = np.ptp(oracle.expected_vectors(actions, tolerance=np.inf).value, axis=0)
-        if idle := [
-            str(objective) for objective, w in zip(dynamics.problem.outcomes.objectives, width, strict=True) if w <= 0.0
-        ]:
-            raise ContractError(f"{subject}: under {RANDOM_ACTIONS} random actions {idle[0]} has one expected value")
+        widths = np.ptp(oracle.expected_vectors(actions, tolerance=np.inf).value, axis=0)
+        for objective, width in zip(dynamics.problem.outcomes.objectives, widths, strict=True):
+            if width <= 0.0:
+                raise ContractError(
+                    f"{subject}: under {RANDOM_ACTIONS} random actions {objective} has one expected value"
+                )
         return
     expected = oracle.expected_rewards(actions, tolerance=np.inf)
     if np.ptp(expected.value) <= 0.0:
