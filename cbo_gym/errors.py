@@ -68,30 +68,19 @@ class MissingExtraError(CBOGymError, ImportError):
         super().__init__(f"{subject} needs libraries that are not installed: {how_to_install(extra)}")
 
 
-EXTRA_OF = {
-    "torch": "agents",
-    "gpytorch": "agents",
-    "botorch": "agents",
-    "linear_operator": "agents",
-    "sklearn": "agents",
-    "polars": "evaluation",
-    "matplotlib": "evaluation",
-    "jinja2": "evaluation",
-    "packaging": "evaluation",
-    "filelock": "evaluation",
-    "stable_baselines3": "sb3",
-    "optuna": "optuna",
-    "causallearn": "discovery",
-    "distributed": "dask",
-    "pandas": "pandas",
-    "pyarrow": "pandas",
-    "sqlalchemy": "study",
-    "openpyxl": "excel",
-    "fastapi": "serve",
-    "starlette": "serve",
-    "uvicorn": "serve",
-    "python_multipart": "serve",
+LIBRARIES_OF_EXTRA = {
+    "agents": ("torch", "gpytorch", "botorch", "linear_operator", "sklearn"),
+    "evaluation": ("polars", "matplotlib", "jinja2", "packaging", "filelock"),
+    "sb3": ("stable_baselines3",),
+    "optuna": ("optuna",),
+    "discovery": ("causallearn",),
+    "dask": ("distributed",),
+    "pandas": ("pandas", "pyarrow"),
+    "study": ("sqlalchemy",),
+    "excel": ("openpyxl",),
+    "serve": ("fastapi", "starlette", "uvicorn", "python_multipart"),
 }
+EXTRA_OF = {library: extra for extra, libraries in LIBRARIES_OF_EXTRA.items() for library in libraries}
 
 
 @contextmanager

@@ -266,10 +266,11 @@ def check_problem(problem: str | Problem, *, mode: Mode | str | None = None, see
         ArgumentError: if the problem cannot be built, or does not fit ``mode``, or fits no mode.
     """
     for dynamics in _playable(problem, mode, parameters):
-        _check_rounds(dynamics, seed)
-        _check_codec(dynamics, seed)
-        _check_environments(problem, dynamics, parameters, seed)
-        _check_rewards(dynamics, seed)
+        subject = f"{dynamics.problem.name} in {dynamics.mode} mode"
+        _check_rounds(subject, dynamics, seed)
+        _check_codec(subject, dynamics, seed)
+        _check_environments(subject, problem, dynamics, parameters, seed)
+        _check_rewards(subject, dynamics, seed)
 
 
 def _playable(problem: str | Problem, mode: Mode | str | None, parameters: dict[str, Any]) -> list[Dynamics]:
@@ -302,10 +303,9 @@ def _split(dynamics: Dynamics, actions: Actions, count: int) -> list[Action]:
     return [deepcopy(action) for action in iterate(batch_space(dynamics.action_space, count), actions)]
 
 
-def _check_rounds(dynamics: Dynamics, seed: int) -> None:
-    scm, subject = dynamics.scm, f"{dynamics.problem.name} in {dynamics.mode} mode"
+def _check_rounds(subject: str, dynamics: Dynamics, seed: int) -> None:
     actions = _some_actions(dynamics, SAMPLES, seed)
-    noise = scm.draw_noise(np.random.default_rng(seed), SAMPLES)
+    noise = dynamics.scm.draw_noise(np.random.default_rng(seed), SAMPLES)
     batch = dynamics.decode_batch(actions)
     with _naming_mechanisms(f"{subject}, on arrays"):
         batched = dynamics.play(noise, batch)
@@ -327,10 +327,9 @@ def _check_rounds(dynamics: Dynamics, seed: int) -> None:
                 raise ContractError(f"{subject}: {name} differs between two rounds with the same noise and action")
 
 
-def _check_codec(dynamics: Dynamics, seed: int) -> None:
-    codec, subject = dynamics.codec, f"{dynamics.problem.name} in {dynamics.mode} mode"
-    rng = np.random.default_rng(seed)
-    for point in rng.random((SAMPLES, codec.dim)):
+def _check_codec(subject: str, dynamics: Dynamics, seed: int) -> None:
+    codec = dynamics.codec
+    for point in np.random.default_rng(seed).random((SAMPLES, codec.dim)):
         if not _contains(dynamics.action_space, codec.to_action(point)):
             raise ContractError(f"{subject}: the codec makes {codec.to_action(point)!r} of a point, not an action")
     for action in _split(dynamics, _some_actions(dynamics, SAMPLES, seed), SAMPLES):
@@ -354,25 +353,25 @@ def _close(first: Description, second: Description) -> bool:
     )
 
 
-def _check_environments(problem: str | Problem, dynamics: Dynamics, parameters: dict[str, Any], seed: int) -> None:
-    subject = f"{dynamics.problem.name} in {dynamics.mode} mode"
+def _check_environments(
+    subject: str, problem: str | Problem, dynamics: Dynamics, parameters: dict[str, Any], seed: int
+) -> None:
     scalars = [CausalBanditEnv(problem, mode=dynamics.mode, **parameters) for _ in range(2)]
     vector = CausalBanditVectorEnv(2, problem, mode=dynamics.mode, **parameters)
     observations, _ = vector.reset(seed=seed)
-    firsts = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
-    _require_same_observations(subject, firsts, observations)
+    first_observations = [env.reset(seed=seed + index)[0] for index, env in enumerate(scalars)]
+    _require_same_observations(subject, first_observations, observations)
     for number in range(3):
         actions = _some_actions(dynamics, 2, seed + number)
         steps = [env.step(action) for env, action in zip(scalars, _split(dynamics, actions, 2), strict=True)]
         observations, rewards, *_ = vector.step(actions)
-        for observation, _, *_ in steps:
-            if not scalars[0].observation_space.contains(observation):
+        scalar_observations, scalar_rewards = [step[0] for step in steps], [step[1] for step in steps]
+        for observation in scalar_observations:
+            if not dynamics.observation_space.contains(observation):
                 raise ContractError(f"{subject}: the observation {observation} is outside {dynamics.observation_space}")
-        _require_same_observations(subject, [step[0] for step in steps], observations)
-        if not np.allclose([step[1] for step in steps], rewards, rtol=1e-9, atol=1e-9):
-            raise ContractError(
-                f"{subject}: scalar environments earn {[step[1] for step in steps]}, vectorised {rewards}"
-            )
+        _require_same_observations(subject, scalar_observations, observations)
+        if not np.allclose(scalar_rewards, rewards, rtol=1e-9, atol=1e-9):
+            raise ContractError(f"{subject}: scalar environments earn {scalar_rewards}, vectorised {rewards}")
 
 
 def _require_same_observations(subject: str, singles: list[Observation], batched: Observation) -> None:
@@ -381,8 +380,7 @@ def _require_same_observations(subject: str, singles: list[Observation], batched
             raise ContractError(f"{subject}: experiment {index} of the vectorised environment has another observation")
 
 
-def _check_rewards(dynamics: Dynamics, seed: int) -> None:
-    subject = f"{dynamics.problem.name} in {dynamics.mode} mode"
+def _check_rewards(subject: str, dynamics: Dynamics, seed: int) -> None:
     oracle = oracle_for(dynamics)
     actions = _split(dynamics, _some_actions(dynamics, RANDOM_ACTIONS, seed), RANDOM_ACTIONS)
     if isinstance(oracle, SeveralObjectivesOracle):
@@ -409,10 +407,10 @@ def _check_rewards(dynamics: Dynamics, seed: int) -> None:
                 f"{subject}: {claimed} has the expected reward {reached.value[0]}, and {better!r} "
                 f"{expected.value[above.argmax()]}"
             )
-    _check_composition(dynamics, subject, seed)
+    _check_composition(subject, dynamics, seed)
 
 
-def _check_composition(dynamics: Dynamics, subject: str, seed: int) -> None:
+def _check_composition(subject: str, dynamics: Dynamics, seed: int) -> None:
     composition, scm = dynamics.problem.composition, dynamics.scm
     if composition is None or scm.reward in {variable.name for variable in scm.noisy}:
         return

@@ -31,11 +31,7 @@ def unit_cell(dim: int) -> np.ndarray:
 
 
 def split(cell: np.ndarray, arity: int) -> np.ndarray:
-    """Cut a cell along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``.
-
-    Raises:
-        ArgumentError: if ``arity`` is below 2 or above ``MAX_PARTS``.
-    """
+    """Cut a cell along its longest edge (the first of equals) into equal parts, shape ``(arity, 2, d)``."""
     require_arity(arity)
     lower, upper = cell
     axis = int(np.argmax(upper - lower))
@@ -59,9 +55,6 @@ def unit_points(count: int, dim: int) -> np.ndarray:
     ``z = (1, a, a^2, ...) mod count``, with the multiplier ``a`` prime to ``count`` that has the smallest worst-case
     error in a weighted Korobov space of smoothness 2 (Sloan & Joe, Lattice Methods for Multiple Integration, 1994). A
     prime ``count`` gives the best choice.
-
-    Raises:
-        ArgumentError: if ``count`` is below 1 or above ``MAX_POINTS``.
     """
     require_points(count)
     steps = np.arange(count)[:, None]

@@ -164,11 +164,7 @@ class Codec(ABC):
         return self.to_numbers(action)
 
     def from_flat(self, numbers: Sequence[float]) -> Action:
-        """Return the action of :meth:`to_flat`; it may be outside the action space.
-
-        Raises:
-            ArgumentError: if the count or the type of the numbers does not fit the action space.
-        """
+        """Return the action of :meth:`to_flat`, perhaps outside the space; raise ArgumentError if it is no action."""
         shape = self.space.shape
         values = np.asarray(numbers, dtype=np.float64)
         converted = values.astype(self.space.dtype)

@@ -508,11 +508,7 @@ class Limits:
         return f"Limits({list(self.statements)})"
 
     def steer(self, fixed: Mapping[str, float], required: Collection[str] = ()) -> Limits:
-        """Return these limits with fixed coordinates, and names that must be set.
-
-        Raises:
-            ArgumentError: if no setting meets them.
-        """
+        """Return these limits with fixed coordinates and names that must be set; raise ArgumentError if they clash."""
         return Limits(self.statements, self.domains, self.null, fixed=fixed, required=required)
 
     # Sets of coordinates --------------------------------------------------------------------------------

@@ -45,11 +45,7 @@ class PolicyActions:
 
 
 def spread_points(dim: int, count: int, seed: int = 0) -> np.ndarray:
-    """Return ``count`` points of a scrambled Sobol sequence in [0, 1]^dim, shape ``(count, dim)``.
-
-    Raises:
-        ArgumentError: if ``count`` is not a whole number from 2 to ``MAX_CHOICES``, or ``seed`` is not a valid seed.
-    """
+    """Return 2 to ``MAX_CHOICES`` points of a scrambled Sobol sequence in [0, 1]^dim, shape ``(count, dim)``."""
     count, seed = whole_number("count", count, 2, at_most=MAX_CHOICES), seed_number(seed)
     # Imported here, because it is slow to import.
     from scipy.stats import qmc

@@ -28,11 +28,7 @@ BYTES = (str, bytes, bytearray, memoryview)
 
 
 def as_numbers(value: Any, name: str = "the action") -> np.ndarray:
-    """Return an array of floats: ``value`` itself if it is one, else a new array.
-
-    Raises:
-        gymnasium.error.InvalidAction: if it has anything but real numbers.
-    """
+    """Return an array of floats, ``value`` itself if it is one; raise InvalidAction unless all are real numbers."""
     # An array of floats is the usual case, and comes first because a step takes only a few microseconds.
     if type(value) is ndarray:
         if value.size > MAX_IN_ARRAY:
@@ -47,11 +43,7 @@ def as_numbers(value: Any, name: str = "the action") -> np.ndarray:
 
 
 def require_numbers(name: str, value: Any) -> np.ndarray:
-    """Return an argument other than an action as a new array of floats.
-
-    Raises:
-        ArgumentError: if it has anything but real numbers.
-    """
+    """Return an argument that is not an action as a new array; raise ArgumentError unless all are real numbers."""
     try:
         return as_numbers(value, name).copy()
     except InvalidAction as error:
@@ -59,11 +51,7 @@ def require_numbers(name: str, value: Any) -> np.ndarray:
 
 
 def as_whole_numbers(value: Any, name: str) -> np.ndarray:
-    """Return an array of integers.
-
-    Raises:
-        gymnasium.error.InvalidAction: if it has anything but whole numbers; 1.0 is not one.
-    """
+    """Return an array of integers; raise InvalidAction for any other number, such as the float 1.0."""
     allowed = f"every {name} must be a whole number"
     array = _real_array(value, allowed)
     if array.dtype.kind not in "iu":
@@ -72,11 +60,7 @@ def as_whole_numbers(value: Any, name: str) -> np.ndarray:
 
 
 def as_index(value: Any, count: int, name: str = "the action") -> int:
-    """Return a whole number of ``range(count)``.
-
-    Raises:
-        gymnasium.error.InvalidAction: if it is anything else.
-    """
+    """Return a whole number of ``range(count)``; raise InvalidAction for anything else."""
     index = int(value) if type(value) is int64 else value
     if type(index) is int and 0 <= index < count:
         return index
@@ -88,11 +72,7 @@ def as_index(value: Any, count: int, name: str = "the action") -> int:
 
 
 def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return the entries of a dict in the order of the keys, each looked up once.
-
-    Raises:
-        gymnasium.error.InvalidAction: if it is not a dict, or has other keys.
-    """
+    """Return the entries of a dict in the order of its keys; raise InvalidAction for other keys or no dict."""
     cause = None
     try:
         # The usual case comes first and takes a third of the time.
@@ -118,7 +98,7 @@ def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str
         names: names of the values, which are in [0, 1].
 
     Raises:
-        gymnasium.error.InvalidAction: if it is anything else.
+        gymnasium.error.InvalidAction: if it is not such an action.
     """
     chosen, numbers = as_entries(value, keys)
     index, values = as_index(chosen, count, keys[0]), as_numbers(numbers, keys[1])
@@ -134,11 +114,7 @@ def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str
 
 
 def as_choices(value: Any, keys: tuple[str, str], count: int, width: int) -> tuple[ndarray, ndarray, ndarray]:
-    """Return the indices ``(n,)`` and the values ``(n, width)`` of a batch, and whether each is valid.
-
-    Raises:
-        gymnasium.error.InvalidAction: if the shapes differ.
-    """
+    """Return the indices ``(n,)`` and the values ``(n, width)`` of a batch of choices, and whether each is valid."""
     chosen, numbers = as_entries(value, keys)
     chosen, values = as_whole_numbers(chosen, keys[0]), as_numbers(numbers, keys[1])
     if chosen.ndim != 1 or values.shape != (len(chosen), width):
@@ -153,10 +129,8 @@ def copy_action(space: spaces.Space[Any], value: Any, name: str = "the action") 
     """Return one action, or a batch of actions, in new arrays.
 
     Only the type of ``space`` counts: a Dict has entries, a Discrete whole numbers, a MultiBinary bits, and others
-    floats. If an entry of a MultiBinary is neither 0 nor 1, the numbers stay floats, which decoding refuses.
-
-    Raises:
-        gymnasium.error.InvalidAction: if something has another type.
+    floats; InvalidAction is raised for other types. If an entry of a MultiBinary is neither 0 nor 1, the numbers stay
+    floats, which decoding refuses.
     """
     if isinstance(space, spaces.Dict):
         keys = tuple(space)

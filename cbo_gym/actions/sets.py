@@ -40,11 +40,7 @@ def to_flat(codec: Codec, recommended: Any) -> list[float]:
 
 
 def from_flat(codec: Codec, numbers: Sequence[float]) -> list[Action]:
-    """Return the list of actions of :func:`to_flat`.
-
-    Raises:
-        ArgumentError: if the count of numbers does not fit.
-    """
+    """Return the list of actions of :func:`to_flat`; raise ArgumentError if the count of numbers does not fit."""
     width = len(codec.to_flat(codec.to_action(np.zeros(codec.dim))))
     if not numbers or len(numbers) % width:
         raise ArgumentError(f"a set of actions of {width} numbers each cannot be read from {len(numbers)} numbers")

@@ -69,12 +69,7 @@ def rounds_of(env: Any) -> int | None:
 
 
 def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Action]:
-    """Call ``gym.make`` for a Spec; ``horizon`` replaces the registered one unless it is None.
-
-    Raises:
-        ArgumentError: if the id is unknown, a parameter is wrong, or the horizon is not a whole number of at
-            least 1.
-    """
+    """Call ``gym.make`` for a Spec, with another horizon unless it is None; raise ArgumentError if that fails."""
     horizon = None if horizon is None else whole_number("horizon", horizon, at_least=1)
     require_render_mode(spec.keywords.get("render_mode"))
     try:

@@ -76,11 +76,7 @@ class Registry(NamedTuple):
 
 
 def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
-    """Read and validate a registry file; None for the package's own.
-
-    Raises:
-        RegistryError: if the file is missing or not a YAML list, an entry is invalid, or an id comes twice.
-    """
+    """Return the entries of a registry file, None for the package's own; raise RegistryError if one is invalid."""
     registry = read_registry(path)
     for error in registry.broken.values():
         raise error
@@ -88,11 +84,7 @@ def load_registry(path: Path | None = None) -> tuple[EnvEntry, ...]:
 
 
 def read_registry(path: Path | None = None) -> Registry:
-    """Read a registry file; keep its invalid entries apart.
-
-    Raises:
-        RegistryError: if the file is missing or not a YAML list.
-    """
+    """Read a registry file, with invalid entries apart; raise RegistryError if it is missing or not a YAML list."""
     copy = read_copy() if path is None else None
     path = path or registry_path()
     try:
@@ -169,11 +161,7 @@ def copy_of(path: Path) -> str:
 
 
 def write_optimum(path: Path, env_id: str, optimum: RecordedOptimum) -> None:
-    """Put ``optimum`` into the entry of ``env_id``; no other line of the file changes.
-
-    Raises:
-        RegistryError: if the file has no such entry.
-    """
+    """Put an optimum into the entry of an id, and change no other line; raise RegistryError if there is no entry."""
     lines = path.read_text(encoding="utf-8").splitlines()
     starts = [index for index, line in enumerate(lines) if line.startswith("- id: ")] + [len(lines)]
     try:

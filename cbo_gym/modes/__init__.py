@@ -31,11 +31,7 @@ __all__ = ["make_dynamics", "oracle_for"]
 
 
 def classes_of(mode: Mode | str) -> Any:
-    """Return the folder of a mode as a module, with the classes ``INTERFACE``, ``DYNAMICS`` and ``ORACLE``.
-
-    Raises:
-        ArgumentError: if there is no such mode.
-    """
+    """Return the folder of a mode as a module, with the classes ``INTERFACE``, ``DYNAMICS`` and ``ORACLE``."""
     names = [known_mode.value for known_mode in Mode]
     if not isinstance(mode, str) or mode not in names:
         raise ArgumentError(

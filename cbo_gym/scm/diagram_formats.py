@@ -76,20 +76,12 @@ FORMATS: dict[str, Callable[[str], Parts]] = {
 
 
 def read_format(code: str) -> Parts | None:
-    """Read code in one of the ``FORMATS``; return None for other code.
-
-    Raises:
-        ArgumentError: if it begins like one of them and cannot be read, or an edge has no known direction.
-    """
+    """Read code that begins as in one of the ``FORMATS``, or raise ArgumentError; return None for other code."""
     return next((read(code) for pattern, read in FORMATS.items() if re.match(pattern, code)), None)
 
 
 def read_file(path: PurePath) -> str:
-    """Return the contents of a file of UTF-8 text.
-
-    Raises:
-        ArgumentError: if there is no such file, it is too large, or it has another encoding.
-    """
+    """Return the contents of a file of UTF-8 text; raise ArgumentError if it cannot be read or is too large."""
     file = Path(path)
     try:
         if file.stat().st_size > MAX_CHARACTERS:

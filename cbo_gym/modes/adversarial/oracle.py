@@ -22,11 +22,6 @@ class AdversarialOracle(Oracle):
     The expected reward of an action alone is against one fixed move, the worst one for an agent that plays at random;
     the optimum is the best action against it, and normalises scores. The regret of a run is measured, round by round,
     from the action with the greatest sum of expected rewards over the moves of that run.
-
-    Args:
-        dynamics: the problem, played in adversarial mode.
-        seed: seed of the quasi-Monte Carlo points.
-        recorded: the optimum, if it is known.
     """
 
     dynamics: AdversarialDynamics

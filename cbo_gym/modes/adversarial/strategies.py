@@ -228,11 +228,7 @@ STRATEGIES: dict[str, Callable[[Game], Strategy]] = {
 
 
 def make_strategy(adversary: Any, game: Game) -> Strategy:
-    """Return the strategy for a keyword: a name, a list of moves, or a function.
-
-    Raises:
-        ArgumentError: if it is anything else, or a move is out of range.
-    """
+    """Return the strategy that a name, a list of moves or a function stands for; raise ArgumentError for others."""
     if isinstance(adversary, str):
         if adversary not in STRATEGIES:
             raise ArgumentError(

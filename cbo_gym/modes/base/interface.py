@@ -193,10 +193,9 @@ class Interface(ABC):
 
     @abstractmethod
     def make_codec(self) -> Codec:
-        """Return the mode's codec with its action space; called once, when ``problem`` and ``scm`` are set.
+        """Return the mode's codec with its action space; raise ArgumentError if the problem lacks what the mode needs.
 
-        Raises:
-            ArgumentError: if the problem lacks what the mode needs.
+        It is called once, when ``problem`` and ``scm`` are set.
         """
 
     def read(self, action: Action) -> Action:
@@ -216,11 +215,7 @@ class Interface(ABC):
         return copied
 
     def read_recommendation(self, recommended: Any) -> Any:
-        """Return a validated copy of a recommendation: an action, or a list of actions with several objectives.
-
-        Raises:
-            gymnasium.error.InvalidAction: if it is not an action, or not a sequence of at least one.
-        """
+        """Return a validated copy of a recommendation: an action; with several objectives a list of at least one."""
         if not self.problem.outcomes.objectives:
             return self.read(recommended)
         if not isinstance(recommended, list | tuple) or not recommended:
@@ -232,11 +227,7 @@ class Interface(ABC):
 
     @abstractmethod
     def decode(self, action: Action) -> Intervention:
-        """Return the intervention of one action, in native units.
-
-        Raises:
-            gymnasium.error.InvalidAction: if it is not an element of the action space.
-        """
+        """Return the intervention of one action, in native units; raise InvalidAction if it is not in the space."""
 
     @abstractmethod
     def decode_batch(self, actions: Actions) -> Intervention:
@@ -268,11 +259,7 @@ class Interface(ABC):
         return info
 
     def priceable(self) -> Priceable:
-        """Return the items of the mode's actions that may have a price.
-
-        Raises:
-            ArgumentError: if the mode has no costs.
-        """
+        """Return the items of the mode's actions that may have a price; raise ArgumentError if there are none."""
         raise ArgumentError(f"{self.problem.name}: {self.mode} mode has no costs")
 
     def changed_items(self, intervention: Intervention) -> Changed:

@@ -31,12 +31,7 @@ class ParametricInterface(Interface):
     takes_mixed_domains: ClassVar[bool] = False
 
     def require_parameters(self) -> Domains:
-        """Return the domains of the soft parameters.
-
-        Raises:
-            ArgumentError: if the problem has no soft parameters, is a masked problem, or has typed domains (such
-                as categories) that the mode does not take.
-        """
+        """Return the domains of the soft parameters; raise ArgumentError if the mode cannot take them."""
         if self.problem.data(SuperArms) is not None:
             raise ArgumentError(f"{self.problem.name} is a masked problem, with parameters 0 or 1; no {self.mode} mode")
         if self.scm.action_dim == 0:

@@ -47,12 +47,9 @@ class ContextualInterface(ChoiceInterface):
         return {**super().empty_observation(), "context": np.zeros(len(self.contexts.names))}
 
     def initial_actions(self, rng: np.random.Generator, observational: int, random: int | None) -> Actions:
-        """Return no actions, because contextual mode has no initial data.
+        """Return no actions, because contextual mode has no initial data; refuse to make initial rounds.
 
         ``observation["context"]`` is the next round's context, so an initial round could not show its own.
-
-        Raises:
-            ArgumentError: if initial rounds are asked for.
         """
         if observational or random:
             raise ArgumentError(

@@ -28,11 +28,6 @@ class ContextualOracle(Oracle):
     """Oracle that estimates E[Y | x, c] by quasi-Monte Carlo, and finds its maximum by theory or by search.
 
     Inherited methods such as :meth:`expected_rewards` average over contexts.
-
-    Args:
-        dynamics: the problem, played in contextual mode.
-        seed: seed of the quasi-Monte Carlo points and of the search.
-        recorded: the optimum, if it is known.
     """
 
     dynamics: ContextualDynamics

@@ -53,11 +53,6 @@ class DynamicOracle(Oracle):
       measured from it, so that the damage of an earlier slice is not counted again.
 
     A recommendation is scored as an action of the slice of the last round.
-
-    Args:
-        dynamics: the problem, played in dynamic mode.
-        seed: seed of the quasi-Monte Carlo points and of the search.
-        recorded: the optimum, if it is known.
     """
 
     dynamics: DynamicDynamics

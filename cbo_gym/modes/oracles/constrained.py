@@ -64,13 +64,7 @@ class ExpectedNode(Oracle):
 
 
 class ConstrainedOracle(Oracle):
-    """Expected rewards; the optimum and a random action's expected reward are those of the feasible actions.
-
-    Args:
-        dynamics: a problem with constraints, in the mode in which it is played.
-        seed: seed of the quasi-Monte Carlo points and of the search.
-        recorded: the optimum, if it is known.
-    """
+    """Expected rewards; the optimum and a random action's expected reward are those of the feasible actions."""
 
     def __init__(self, dynamics: Dynamics, seed: int = 0, recorded: RecordedOptimum | None = None) -> None:
         super().__init__(dynamics, seed, recorded)

@@ -151,11 +151,7 @@ def _borders(diagram: CausalDiagram, reward: str, order: list[str], skipped: fro
 
 
 def check_manipulable(diagram: CausalDiagram, reward: str, manipulable: Iterable[str] | None) -> frozenset[str]:
-    """Return the manipulable variables, all but the reward by default.
-
-    Raises:
-        ArgumentError: for a cyclic diagram, unknown variables, or a manipulable reward.
-    """
+    """Return the manipulable variables, all but the reward by default; raise ArgumentError for wrong arguments."""
     if not diagram.is_acyclic:
         raise ArgumentError("scopes are defined for acyclic diagrams; this one has a directed cycle")
     # Raises for an unknown name.
