@@ -114,6 +114,9 @@ class TypedDomain(tuple[float, float]):
     def __hash__(self) -> int:
         return hash((type(self), *self, *vars(self).values()))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return read_domain, (self.to_mapping(),)
+
 
 class Range(TypedDomain):
     """Numbers from ``low`` to ``high``.
@@ -252,9 +255,6 @@ class Range(TypedDomain):
     def to_mapping(self) -> dict[str, Any]:
         return super().to_mapping() | self._options
 
-    def __getnewargs_ex__(self) -> tuple[tuple[float, float], dict[str, Any]]:
-        return (self.low, self.high), self._options
-
     def __repr__(self) -> str:
         options = "".join(
             f", {name}={value!r}" if isinstance(value, str) else f", {name}={value:g}"
@@ -294,9 +294,6 @@ class Integer(TypedDomain):
 
     def to_mapping(self) -> dict[str, Any]:
         return {"type": "integer", "low": int(self.low), "high": int(self.high)}
-
-    def __getnewargs__(self) -> tuple[float, float]:
-        return self.low, self.high
 
     def __repr__(self) -> str:
         return f"Integer({self.low:.0f}, {self.high:.0f})"
@@ -348,9 +345,6 @@ class Categorical(TypedDomain):
 
     def to_mapping(self) -> dict[str, Any]:
         return {"categories": list(self.categories)}
-
-    def __getnewargs__(self) -> tuple[tuple[str, ...]]:
-        return (self.categories,)
 
     def __repr__(self) -> str:
         return f"Categorical({list(self.categories)})"
