@@ -236,6 +236,7 @@ class Polytope:
         unit = np.eye(self.dim)
         self._rows = np.concatenate([unit, -unit, rows[has_high], -rows[has_low]])
         self._bound = np.concatenate([np.ones(self.dim), np.zeros(self.dim), high[has_high], -low[has_low]])
+        self._margin = np.where(np.arange(len(self._rows)) < 2 * self.dim, 0.0, MARGIN)
         self._varies = np.linalg.norm(self._rows @ _null_space(self._equal), axis=1) > TOLERANCE
         self._levels = np.array([count or 0 for count in domains.levels], dtype=float)
         self._warped = _warped(domains)
@@ -288,8 +289,9 @@ class Polytope:
             _like(points, xp, array) for array in (self._inner.centre, self._inverse, self._equal, self._value)
         )
         # Leave out rows whose sums follow from the equalities.
-        rows, bound = (_like(points, xp, array[self._varies]) for array in (self._rows, self._bound))
-        margin = _like(points, xp, np.where(np.arange(len(self._rows)) < 2 * self.dim, 0.0, MARGIN)[self._varies])
+        rows, bound, margin = (
+            _like(points, xp, array[self._varies]) for array in (self._rows, self._bound, self._margin)
+        )
         old_shares = self._shares(points, xp)
         shares = old_shares - (old_shares @ equal.T - value) @ inverse.T if len(equal) else old_shares
         excess = shares @ rows.T - bound
@@ -306,12 +308,12 @@ class Polytope:
             on_equalities = (np.abs(old_shares @ equal.T - value) <= MARGIN).all(-1)
             is_inside = on_equalities & (excess <= 0.0).all(-1) & self._on_levels(old_shares)
             moved = np.where(is_inside[..., None], old_shares, moved)
-        return self._points(moved, old_shares, points, xp)
+        return self._points(moved, xp, old_shares, points)
 
     @property
     def centre(self) -> np.ndarray:
         """The point farthest inside, ``(d,)``."""
-        return self._points(self._inner.centre, None, self._inner.centre, np)
+        return self._points(self._inner.centre)
 
     @property
     def _inner(self) -> Ball:
@@ -326,28 +328,20 @@ class Polytope:
         for step in np.linspace(0.0, 1.0, POINTS_ON_LINE):
             if is_done.all():
                 break
-            inside = self._is_inside(self._round_to_levels(numbers + step * (self._inner.centre - numbers), np))
+            rounded = self._round_to_levels(numbers + step * (self._inner.centre - numbers), np)
+            inside = (rounded @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1) & self._on_levels(rounded)
             step_sizes[inside & ~is_done] = step
             is_done |= inside
         steps = _like(shares, xp, step_sizes)[..., None]
         return self._round_to_levels(shares + steps * (centre - shares), xp)
 
-    def _is_inside(self, shares: np.ndarray) -> np.ndarray:
-        inside = (shares @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1)
-        return inside & self._on_levels(shares)
-
     def _round_to_levels(self, shares: Any, xp: Any) -> Any:
         """Round to levels, and solve each equality for one coordinate, so that the points meet the equalities."""
-        levels = _like(shares, xp, np.maximum(self._levels - 1.0, 1.0))
+        steps = _like(shares, xp, np.maximum(self._levels - 1.0, 1.0))
         has_levels = _mask_like(shares, xp, self._levels > 0)
-        rounded = xp.where(has_levels, (shares * levels).round() / levels, shares)
-        if not len(self._pivots):
-            return rounded
-        pivot_columns = np.zeros((self.dim, len(self._pivots)))
-        pivot_columns[self._pivots, np.arange(len(self._pivots))] = 1.0
-        is_other = _like(shares, xp, 1.0 - pivot_columns.sum(1))
+        rounded = xp.where(has_levels, (shares * steps).round() / steps, shares)
         solved = _like(shares, xp, self._constants) - rounded @ _like(shares, xp, self._coefficients).T
-        return rounded * is_other + solved @ _like(shares, xp, pivot_columns).T
+        return _replace(rounded, {pivot: solved[..., index] for index, pivot in enumerate(self._pivots)}, xp)
 
     def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Return about uniform points, ``count x d``, by hit-and-run sampling: Smith (1984), Efficient Monte Carlo."""
@@ -357,24 +351,26 @@ class Polytope:
         if self._inner.radius >= LEAST_RADIUS and basis.shape[1]:
             for _ in range(STEPS + STEPS_PER_COORDINATE * basis.shape[1]):
                 directions = rng.standard_normal((count, basis.shape[1])) @ basis.T
-                rates, slack = directions @ self._rows.T, (self._bound - shares @ self._rows.T).clip(0.0)
+                rates = directions @ self._rows.T
+                slack = (self._bound - shares @ self._rows.T).clip(0.0)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    ends = slack / rates
-                ahead = np.where(rates > MARGIN, ends, np.inf).min(axis=1)
-                behind = np.where(rates < -MARGIN, ends, -np.inf).max(axis=1)
+                    distances = slack / rates
+                ahead = np.where(rates > MARGIN, distances, np.inf).min(axis=1)
+                behind = np.where(rates < -MARGIN, distances, -np.inf).max(axis=1)
                 shares = shares + (behind + rng.random(count) * (ahead - behind))[:, None] * directions
-        return self.repair(self._points(shares.clip(0.0, 1.0), None, shares, np))
+        return self.repair(self._points(shares.clip(0.0, 1.0)))
 
     def _shares(self, points: Any, xp: Any) -> Any:
         return _replace(points, {index: _share_of(scale, points[..., index]) for index, scale in self._warped}, xp)
 
-    def _points(self, shares: Any, old_shares: Any, points: Any, xp: Any) -> Any:
-        """Convert shares to coordinates; where a share did not change, the given coordinate is kept exactly."""
+    def _points(self, shares: Any, xp: Any = np, old_shares: Any = None, old_points: Any = None) -> Any:
+        """Convert shares to coordinates; a share that equals its old share has exactly the old coordinate."""
         columns = {}
         for index, scale in self._warped:
-            column = _coordinate_of(scale, shares[..., index])
-            same = None if old_shares is None else shares[..., index] == old_shares[..., index]
-            columns[index] = column if same is None else xp.where(same, points[..., index], column)
+            columns[index] = _coordinate_of(scale, shares[..., index])
+            if old_shares is not None:
+                is_same = shares[..., index] == old_shares[..., index]
+                columns[index] = xp.where(is_same, old_points[..., index], columns[index])
         return _replace(shares, columns, xp)
 
 
@@ -617,8 +613,8 @@ class Limits:
                 highs.append(high - fixed_sum)
             elif not low - slack <= float(row @ self._shares(self._held)) <= high + slack:
                 return None
-        pairs = zip(self.domains.names, self.domains.intervals, free, strict=True)
-        domains = Domains({name: interval for name, interval, is_free in pairs if is_free})
+        coordinates = zip(self.domains.names, self.domains.intervals, free, strict=True)
+        domains = Domains({name: interval for name, interval, is_free in coordinates if is_free})
         matrix = np.array(rows).reshape(len(rows), len(domains))
         polytope = Polytope(matrix, np.array(lows), np.array(highs), domains)
         return None if len(domains) and polytope.ball is None else polytope
@@ -628,14 +624,15 @@ class Limits:
         row, low, high = np.zeros(len(self.domains)), limit.low, limit.high
         for name, coefficient in limit.coefficients.items():
             index = self.domains.names.index(name)
-            first, last = self.domains.intervals[index]
-            ends = sorted([coefficient * first, coefficient * last])
+            lower, upper = self.domains.intervals[index]
+            # Smallest and largest contribution to the sum, besides that of a share.
+            least, most = sorted([coefficient * lower, coefficient * upper])
             if members[index]:
-                row[index] = coefficient * (last - first)
-                ends = [coefficient * first] * 2
+                row[index] = coefficient * (upper - lower)
+                least = most = coefficient * lower
             elif self.null is not None:
-                ends = [coefficient * float(self.domains.scales[index].to_native(self.null[index]))] * 2
-            low, high = low - ends[1], high - ends[0]
+                least = most = coefficient * float(self.domains.scales[index].to_native(self.null[index]))
+            low, high = low - most, high - least
         return row, low, high
 
     def _shares(self, points: np.ndarray) -> np.ndarray:
@@ -670,10 +667,11 @@ class Limits:
 
     def draw_members(self, rng: np.random.Generator) -> np.ndarray:
         """Return random members of parameters, ``(q,)``."""
-        for _ in range(SETS_TRIED if self._cardinalities else 0):
-            members = self._allowed_members(rng.random(len(self.domains)))
-            if self.polytope(members) is not None:
-                return members
+        if self._cardinalities:
+            for _ in range(SETS_TRIED):
+                members = self._allowed_members(rng.random(len(self.domains)))
+                if self.polytope(members) is not None:
+                    return members
         return self._default_members
 
     # Points ---------------------------------------------------------------------------------------------
