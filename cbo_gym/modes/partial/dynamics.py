@@ -84,13 +84,9 @@ class PartialDynamics(PartialInterface, Dynamics):
             return purchase
         *native, choice = intervention.soft
         affordable: Any = memory.spent + self.cost(purchase) <= self.budget * (1.0 + ROUNDING)
-        if type(choice) is not float:
-            paid: Any = np.where(affordable, choice, float(NOTHING))
-        elif affordable:
-            return purchase
-        else:
-            paid = float(NOTHING)
-        return self._purchase([*native, paid], purchase.hard)
+        if type(choice) is float:
+            return purchase if affordable else self._purchase([*native, float(NOTHING)], purchase.hard)
+        return self._purchase([*native, np.where(affordable, choice, float(NOTHING))], purchase.hard)
 
     def _purchase(self, soft: Sequence[Floats], hard: Mapping[str, tuple[Any, Any]]) -> Purchase:
         purchase = Purchase(soft, hard)
@@ -109,16 +105,17 @@ class PartialDynamics(PartialInterface, Dynamics):
             return {}
         width, count = self._width, len(self.scm.nodes)
         parameters = np.array(native) if type(choice) is float else np.stack(np.broadcast_arrays(*native), axis=-1)
+        made, values = memory.rounds[..., width : width + count], memory.rounds[..., width + count :]
+        differs = np.abs(memory.rounds[..., :width] - parameters) > self._rounding
         # Number of parameters that differ among those that enter each node or its ancestors.
-        differences = np.abs(memory.rounds[..., :width] - parameters)
-        different = np.greater(differences, self._rounding).astype(float) @ self._enters
-        matches = different < memory.rounds[..., width : width + count]
+        differences = differs.astype(float) @ self._enters
+        matches = (made == 1.0) & (differences == 0.0)
         in_stock = upstream & matches.any(axis=0)
         last = len(matches) - 1 - matches[::-1].argmax(axis=0)
         if in_stock.ndim == 1:
-            rows = zip(self.scm.nodes, in_stock.tolist(), last.tolist(), range(width + count, width + 2 * count))  # noqa: B905
-            return {node: (True, memory.rounds[row, column].item()) for node, is_made, row, column in rows if is_made}
-        latest = np.take_along_axis(memory.rounds[..., width + count :], last[None], axis=0)[0]
+            indices = np.flatnonzero(in_stock).tolist()
+            return {self.scm.nodes[index]: (True, values[last[index], index].item()) for index in indices}
+        latest = np.take_along_axis(values, last[None], axis=0)[0]
         columns = zip(self.scm.nodes, np.moveaxis(in_stock, -1, 0), np.moveaxis(latest, -1, 0), strict=True)
         return {node: (mask, value) for node, mask, value in columns if mask.any()}
 
