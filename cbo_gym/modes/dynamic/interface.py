@@ -17,7 +17,7 @@ from cbo_gym.modes.base.interface import Description
 from cbo_gym.problems.base import ProblemStatement
 from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.scm import Distribution, Intervention
-from cbo_gym.scm.diagram import CausalDiagram
+from cbo_gym.scm.transform import rename_diagram
 from cbo_gym.task import DynamicTask, GraphKnowledge, Mode, Observation
 
 MAX_TRIALS = 10_000
@@ -60,10 +60,10 @@ class DynamicInterface(ChoiceInterface):
 
     def whole_graph(self) -> GraphKnowledge:
         """Return the diagram of one slice."""
-        first = {f"{name}_0": name for name in self.slices.names}
-        within = [(first[a], first[b]) for a, b in self.scm.diagram.directed if a in first and b in first]
-        linked = [[first[name] for name in pair] for pair in self.scm.diagram.bidirected if pair <= set(first)]
-        return GraphKnowledge(tuple(first.values()), CausalDiagram(first.values(), within, linked))
+        first_slice = self.scm.diagram.subgraph(self._names[0].values())
+        without_index = {full_name: name for name, full_name in self._names[0].items()}
+        diagram = rename_diagram(first_slice, without_index, self.slices.names)
+        return GraphKnowledge(diagram.nodes, diagram)
 
     @property
     def manipulable(self) -> Mapping[str, Interval]:
