@@ -125,7 +125,7 @@ class Oracle:
         if not isinstance(dynamics, Dynamics):
             raise ArgumentTypeError(
                 f"an Oracle needs a Dynamics; given {type(dynamics).__name__}. "
-                "Use cbo_gym.modes.oracles.oracle_of(env) for an environment"
+                "Use cbo_gym.envs.oracle_of(env) for an environment"
             )
         self.dynamics = dynamics
         self.problem = dynamics.problem
@@ -245,9 +245,9 @@ class Oracle:
     def _states(self) -> tuple[Draws, np.ndarray] | None:
         """All states of the noise that affects the reward, with their probabilities; ``None`` if they are too many."""
         # Noise that does not reach the reward may have any value, such as its median.
-        middle = np.array([0.5])
+        median = np.array([0.5])
         atoms = [
-            v.noise.atoms if v.name in self._relevant_noise else (v.noise.from_uniform(middle), [1.0])
+            v.noise.atoms if v.name in self._relevant_noise else (v.noise.from_uniform(median), [1.0])
             for v in self.scm.noisy
         ]
         finite = [pair for pair in atoms if pair is not None]
