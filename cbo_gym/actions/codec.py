@@ -555,8 +555,9 @@ class PolicyCodec(ChoiceCodec):
         return record if isinstance(record, str) else super().to_string(record)
 
 
-def _format_assignments(pairs: Iterable[tuple[str, Any]]) -> str:
-    return ", ".join(f"{name} = {value if isinstance(value, str) else format(value, '.5g')}" for name, value in pairs)
+def _format_assignments(assignments: Iterable[tuple[str, Any]]) -> str:
+    strings = ((name, value if isinstance(value, str) else f"{value:.5g}") for name, value in assignments)
+    return ", ".join(f"{name} = {string}" for name, string in strings)
 
 
 def _format_numbers(numbers: ArrayLike) -> str:

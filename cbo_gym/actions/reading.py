@@ -77,8 +77,8 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     try:
         # The usual case comes first and takes a third of the time.
         if type(value) is dict and len(value) == len(keys) == 2:
-            first, second = keys
-            return value[first], value[second]
+            first_key, second_key = keys
+            return value[first_key], value[second_key]
         if isinstance(value, Mapping) and len(value) == len(keys):
             return tuple([value[key] for key in keys])
     except THIRD_PARTY_ERRORS as error:

@@ -166,10 +166,10 @@ class GridBox(Parametrised, spaces.Box):
 
     def level_names(self, index: int) -> str:
         """Return the levels of a coordinate in words."""
-        last = self._step_counts[index] or 0
-        if last < MAX_LISTED:
-            return ", ".join(f"{k}/{last}" for k in range(last + 1))
-        return f"0/{last}, 1/{last}, ..., {last}/{last}"
+        steps = self._step_counts[index] or 0
+        if steps < MAX_LISTED:
+            return ", ".join(f"{step}/{steps}" for step in range(steps + 1))
+        return f"0/{steps}, 1/{steps}, ..., {steps}/{steps}"
 
     def __repr__(self) -> str:
         levels = self.levels if len(set(self.levels)) > 1 else self.levels[0]

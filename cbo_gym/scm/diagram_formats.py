@@ -60,10 +60,10 @@ def _read_tetrad(code: str) -> Parts:
     for line in filter(str.strip, edges.split("Graph Attributes:")[0].splitlines()):
         if (match := TETRAD_EDGE.fullmatch(line)) is None:
             raise ArgumentError(f"cannot read Tetrad's graph: {line.strip()!r} is not an edge such as '1. X --> Y'")
-        first, left, right, second = match.groups()
+        first, first_mark, second_mark, second = match.groups()
         if unknown := [name for name in (first, second) if name.strip("()") not in parts.attributes]:
             raise ArgumentError(f"cannot read Tetrad's graph: {unknown} are not among its nodes")
-        parts.add_edge(first.strip("()"), second.strip("()"), (TETRAD_MARKS[left], TETRAD_MARKS[right]))
+        parts.add_edge(first.strip("()"), second.strip("()"), (TETRAD_MARKS[first_mark], TETRAD_MARKS[second_mark]))
     return parts
 
 
@@ -76,7 +76,7 @@ FORMATS: dict[str, Callable[[str], Parts]] = {
 
 
 def read_format(code: str) -> Parts | None:
-    """Read code that begins as in one of the ``FORMATS``, or raise ArgumentError; return None for other code."""
+    """Read code in one of the ``FORMATS``; return None for other code. Raise ArgumentError for code with mistakes."""
     return next((read(code) for pattern, read in FORMATS.items() if re.match(pattern, code)), None)
 
 

@@ -52,7 +52,7 @@ class LinearNetwork:
         self._ends = [node for node in upper if not any(node in causes_of_node for causes_of_node in causes[:-1])]
         self._inner = [node for node in upper if node not in self._ends]
         self._signs = 1 - 2 * _binary_patterns(len(self._inner))
-        self._end_choices = _binary_patterns(len(self._ends))
+        self._end_patterns = _binary_patterns(len(self._ends))
 
     def means(self, weights: np.ndarray, choices: np.ndarray) -> np.ndarray:
         """Return the expected values of all nodes for choices of vectors ``(n, N)``; weights as for :meth:`best`."""
@@ -79,21 +79,22 @@ class LinearNetwork:
             bounds = sign[:, None] * mean + spread
             options[:, i] = bounds.argmax(axis=1)
             values[:, i + 1] = sign * bounds[rows, options[:, i]]
-        arguments = np.repeat(values[:, None, :], len(self._end_choices), axis=1)
-        sides = np.empty((2, len(rows), len(self._ends)), dtype=int)
+        arguments = np.repeat(values[:, None, :], len(self._end_patterns), axis=1)
+        # In a pattern of the end nodes, 0 is a node's highest value and 1 its lowest.
+        extreme_options = np.empty((2, len(rows), len(self._ends)), dtype=int)
         for end, i in enumerate(self._ends):
             mean, spread = self._mean_and_spread(i, values, weights, ellipsoids)
             highest, lowest = mean + spread, mean - spread
-            sides[:, :, end] = highest.argmax(axis=1), lowest.argmin(axis=1)
+            extreme_options[:, :, end] = highest.argmax(axis=1), lowest.argmin(axis=1)
             extremes = np.stack([highest.max(axis=1), lowest.min(axis=1)], axis=1)
-            arguments[:, :, i + 1] = extremes[:, self._end_choices[:, end]]
+            arguments[:, :, i + 1] = extremes[:, self._end_patterns[:, end]]
         mean, spread = self._mean_and_spread(self._last, arguments, weights, ellipsoids)
         bounds = mean + spread
-        row, side, option = np.unravel_index(int(bounds.argmax()), bounds.shape)
+        row, pattern, option = np.unravel_index(int(bounds.argmax()), bounds.shape)
         chosen = options[row]
-        chosen[self._ends] = sides[self._end_choices[side], row, np.arange(len(self._ends))]
+        chosen[self._ends] = extreme_options[self._end_patterns[pattern], row, np.arange(len(self._ends))]
         chosen[self._last] = option
-        return Choice(chosen, float(bounds[row, side, option]))
+        return Choice(chosen, float(bounds[row, pattern, option]))
 
     def _mean_and_spread(
         self, node: int, values: np.ndarray, weights: np.ndarray, ellipsoids: np.ndarray | None

@@ -86,5 +86,5 @@ class TransformedComposition:
     reward: Unit
 
     def __call__(self, nodes: Mapping[str, Number]) -> Number:
-        old = {name: unit.to_old(nodes[new]) for name, (new, unit) in self.nodes.items() if new in nodes}
-        return self.reward.to_new(self.known(old))
+        values = {name: unit.to_old(nodes[new]) for name, (new, unit) in self.nodes.items() if new in nodes}
+        return self.reward.to_new(self.known(values))

@@ -48,8 +48,8 @@ class AdversarialOracle(Oracle):
         """
         shape = len(actions), len(moves)
         repeated = self.dynamics.decode_batch(np.repeat(actions, len(moves), axis=0))
-        both = self.dynamics.against(repeated, np.tile(moves, (len(actions), 1)))
-        return Estimate(*(array.reshape(shape) for array in self.mean_of(both, tolerance)))
+        interventions = self.dynamics.against(repeated, np.tile(moves, (len(actions), 1)))
+        return Estimate(*(array.reshape(shape) for array in self.mean_of(interventions, tolerance)))
 
     def score(self, actions: list[Action], recommended: list[Action], observations: list[Observation]) -> Scores:
         """Score the actions played against the moves that they met, and recommendations against all moves of the run.

@@ -78,9 +78,9 @@ class AggregatedInterface(ParametricInterface):
             if not 0.0 <= lower < upper <= 1.0:
                 raise InvalidAction(_describe_error(index, lower, upper))
             low, span = self._scales[index]
-            first, last = low + span * lower, low + span * upper
-            intervals.append((first, last))
-            columns.append(first + (last - first) * self._unit_columns[index])
+            native_lower, native_upper = low + span * lower, low + span * upper
+            intervals.append((native_lower, native_upper))
+            columns.append(native_lower + (native_upper - native_lower) * self._unit_columns[index])
         return _on_cells(columns, intervals)
 
     def decode_batch(self, actions: Actions) -> CellIntervention:
@@ -90,9 +90,9 @@ class AggregatedInterface(ParametricInterface):
         lower, upper = cells[:, 0], cells[:, 1]
         valid = (lower >= 0.0) & (lower < upper) & (upper <= 1.0)
         if not valid.all():
-            first, index = np.argwhere(~valid)[0].tolist()
-            wrong = _describe_error(index, float(lower[first, index]), float(upper[first, index]))
-            raise InvalidAction(f"actions[{first}]: {wrong}")
+            row, index = np.argwhere(~valid)[0].tolist()
+            error = _describe_error(index, float(lower[row, index]), float(upper[row, index]))
+            raise InvalidAction(f"actions[{row}]: {error}")
         native = self.domains.points_to_native(cells)
         return _on_cells(tuple(representative_points(native, self._points).T), native.swapaxes(1, 2))
 

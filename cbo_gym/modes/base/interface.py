@@ -242,9 +242,9 @@ class Interface(ABC):
             columns: entry of the actions -> its numbers, with one row for each action.
         """
         if not inside.all():
-            first = int(np.argmin(inside))
-            values = ", ".join(f"{name} {short_repr(column[first].tolist())}" for name, column in columns.items())
-            raise InvalidAction(f"{description.format(first)} is outside {self.action_space}; given {values}")
+            row = int(np.argmin(inside))
+            values = ", ".join(f"{name} {short_repr(column[row].tolist())}" for name, column in columns.items())
+            raise InvalidAction(f"{description.format(row)} is outside {self.action_space}; given {values}")
 
     @abstractmethod
     def describe(self, intervention: Intervention) -> Description:

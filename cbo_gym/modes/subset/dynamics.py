@@ -16,8 +16,8 @@ class SubsetDynamics(SubsetInterface, SoftDynamics):
     parameters' domains.
 
     ## Action space
-    ``SuperArmSpace(q, q)``, a ``MultiBinary(q)``: 1 where a parameter is at the upper end of its domain, and the node
-    that it feeds under intervention. There are 2^q subsets, or super arms, which are not listed.
+    ``SuperArmSpace(q, q)``, a ``MultiBinary(q)``: 1 if a parameter is at the upper end of its domain, so that its node
+    in a linear SEM is under intervention. There are 2^q subsets, or super arms, which are not listed.
 
     ## Observation space
     ``Dict(nodes=Box(n))``: the observed variables in topological order, the reward last; zeros at reset.

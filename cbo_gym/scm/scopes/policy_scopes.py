@@ -72,9 +72,9 @@ def mixed_policy_scopes(
     for chosen in product(*([None, *_subsets(setting.contexts - {name})] for name in names)):
         policies = dict(zip(names, chosen, strict=True))
         scope = frozenset((name, seen) for name, seen in policies.items() if seen is not None)
-        edges = [(context, name) for name, seen in scope for context in seen]
-        kept = [edge for edge in setting.diagram.directed if policies.get(edge[1]) is None]
-        if nx.is_directed_acyclic_graph(nx.DiGraph(kept + edges)):
+        context_edges = [(context, name) for name, seen in scope for context in seen]
+        natural_edges = [edge for edge in setting.diagram.directed if policies.get(edge[1]) is None]
+        if nx.is_directed_acyclic_graph(nx.DiGraph(natural_edges + context_edges)):
             scopes.add(scope)
     return scopes
 
@@ -153,7 +153,7 @@ class _Setting:
 
     @cached_property
     def readable(self) -> dict[str, frozenset[str]]:
-        """Variable -> the contexts that some policy of it may see, because it does not always affect them."""
+        """Variable -> the contexts that its policy may see in some scope, because the variable need not affect them."""
         free = self.diagram.mutilate(self.manipulable)
         return {name: self.contexts - free.descendants([name]) for name in self.manipulable}
 
@@ -186,6 +186,7 @@ class _Setting:
     def reduce(self, policies: Policies) -> Scope:
         """Remove the contexts and policies of a complete scope that its value does not need."""
         order = list(policies)
+        # What each policy sees: contexts, and earlier actions.
         seen = {name: policies[name] | set(order[:index]) for index, name in enumerate(order)}
         idle = set()
         for name in reversed(order):
