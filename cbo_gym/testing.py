@@ -183,13 +183,11 @@ def _overwrite(arguments: Action | Observation) -> None:
             value[...] = value.dtype.type(-77)
 
 
-def _require_equal(first: list[Action], second: list[Action], subject: str) -> None:
-    for index, (a, b) in enumerate(zip(first, second, strict=True)):
-        if _freeze(a) != _freeze(b):
-            choice = "recommendation" if index % 2 else "action"
-            raise ContractError(
-                f"{subject}: the {choice} of round {index // 2 + 1} is {a!r} in the first and {b!r} in the second"
-            )
+def _require_equal(first_run: list[Action], second_run: list[Action], subject: str) -> None:
+    for index, (first, second) in enumerate(zip(first_run, second_run, strict=True)):
+        if _freeze(first) != _freeze(second):
+            choice = f"the {'recommendation' if index % 2 else 'action'} of round {index // 2 + 1}"
+            raise ContractError(f"{subject}: {choice} is {first!r} in the first and {second!r} in the second")
 
 
 @contextmanager

@@ -245,6 +245,7 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
     def _outcome(
         self, noise: Draws, intervention: Intervention, stream: NoiseStream
     ) -> tuple[Values, Observation, Any]:
+        """Return the values, the observation and the reward of a round; the stream is at the next round."""
         values = self._play(noise, intervention)
         if self._has_objectives:
             reward: Any = finite_rewards(self.problem.outcomes, self.dynamics.objectives(values, intervention), ())

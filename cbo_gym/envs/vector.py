@@ -121,10 +121,9 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if options and "reset_mask" in options:
             raise ArgumentError("all sub-environments play the same round, so reset_mask is not supported")
         seeds = self._seeds(seed)
-        kept = self._generators or [seeding.np_random(item)[0] for item in seeds]
-        self._generators = [
-            old if item is None else seeding.np_random(item)[0] for item, old in zip(seeds, kept, strict=True)
-        ]
+        old_generators = self._generators or [seeding.np_random()[0] for _ in seeds]
+        pairs = zip(seeds, old_generators, strict=True)
+        self._generators = [old if own_seed is None else seeding.np_random(own_seed)[0] for own_seed, old in pairs]
         self._begin()
         empty = {key: np.tile(value, (self.num_envs, 1)) for key, value in self.dynamics.empty_observation().items()}
         return self._with_next(empty, self._memory), self._info({})
@@ -133,11 +132,11 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         if seed is None:
             return [None] * self.num_envs
         if not isinstance(seed, list | tuple | np.ndarray):
-            first = seed_number(seed, at_most=MAX_NOISE_SEED)
-            return [first + i for i in range(self.num_envs)]
+            first_seed = seed_number(seed, at_most=MAX_NOISE_SEED)
+            return [first_seed + i for i in range(self.num_envs)]
         if np.shape(seed)[:1] != (self.num_envs,):
             raise ArgumentError(f"give one seed for each of {self.num_envs} environments; given {np.size(seed)}")
-        return [None if item is None else seed_number(item, at_most=MAX_NOISE_SEED) for item in seed]
+        return [None if own_seed is None else seed_number(own_seed, at_most=MAX_NOISE_SEED) for own_seed in seed]
 
     def step(self, actions: Actions) -> tuple[Observations, np.ndarray, np.ndarray, np.ndarray, StepInfo]:
         """Play one round everywhere; after a truncated round, reset everywhere and ignore ``actions``.
@@ -215,6 +214,7 @@ class CausalBanditVectorEnv(VectorEnv[Observations, Actions, np.ndarray]):
         return np.array(np.broadcast_to(value, self.num_envs), dtype=float)
 
     def _outcome(self, noise: Draws, intervention: Intervention) -> tuple[Values, Observations, np.ndarray]:
+        """Return the values, the observations and the rewards of rounds."""
         values = self.dynamics.play(noise, intervention)
         nodes = np.empty((self.num_envs, len(self.dynamics.nodes)))
         for index, name in enumerate(self.dynamics.nodes):
