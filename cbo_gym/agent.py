@@ -1,4 +1,4 @@
-"""Agent: the interface of every method."""
+"""Agent: the base class of every method, which chooses actions, learns from rounds and recommends an action."""
 
 from __future__ import annotations
 

@@ -543,15 +543,13 @@ class Domains:
 
 
 def _scale(domain: Interval) -> Scale | TypedDomain:
-    if isinstance(domain, TypedDomain) and not (isinstance(domain, Range) and domain.is_linear):
-        return domain
     low, high = domain
-    return Scale(low, high - low)
+    is_linear = domain.is_linear if isinstance(domain, Range) else not isinstance(domain, TypedDomain)
+    return Scale(low, high - low) if is_linear else domain
 
 
 def _reduce(domain: Interval) -> Interval:
     """Return a domain, or the pair if it is a :class:`Range` that says no more than a pair."""
-    if isinstance(domain, TypedDomain) and not (isinstance(domain, Range) and domain.is_plain):
-        return domain
     low, high = domain
-    return low, high
+    is_pair = domain.is_plain if isinstance(domain, Range) else not isinstance(domain, TypedDomain)
+    return (low, high) if is_pair else domain

@@ -26,7 +26,8 @@ def to_record(codec: Codec, recommended: Any) -> Any:
 
 def to_string(codec: Codec, record: Any) -> str:
     """Return a readable string of a record; for a list of actions, of its first and its last action."""
-    if not (isinstance(record, list) and record and isinstance(record[0], list | dict)):
+    is_list_of_records = isinstance(record, list) and record and isinstance(record[0], list | dict)
+    if not is_list_of_records:
         return codec.to_string(record)
     first, last = codec.to_string(record[0]), codec.to_string(record[-1])
     return f"{len(record)} actions along the Pareto front, from {first} to {last}"

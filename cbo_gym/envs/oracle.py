@@ -1,4 +1,4 @@
-"""The oracle of an environment, with its recorded optimum."""
+"""Oracles of environments, which know expected rewards, with the optimum that the registry records."""
 
 from __future__ import annotations
 

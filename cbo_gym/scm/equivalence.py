@@ -1,4 +1,4 @@
-"""Markov equivalence: the graphs that observations alone cannot tell apart."""
+"""Markov equivalence: graphs that observations alone cannot tell apart, the candidates if a graph is not known."""
 
 from __future__ import annotations
 

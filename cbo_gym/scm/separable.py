@@ -1,6 +1,6 @@
 """Additively separable structural equation models: y = F(y) + G(z), cyclic or not.
 
-Every equation is a sum of functions of one variable each. They are the systems of masked mode.
+Every equation is a sum of functions of one variable each. Such systems are played in masked mode.
 """
 
 from __future__ import annotations

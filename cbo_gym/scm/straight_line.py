@@ -1,7 +1,7 @@
 """Straight-line code (code without loops) for systems: functions compiled from one line of Python for each variable.
 
-``dataclasses`` compiles ``__init__`` in the same way. It saves time in the steps of environments, where a loop over the
-variables takes two to three times as long as the mechanisms themselves.
+``dataclasses`` compiles ``__init__`` in the same way. This saves time in the steps of environments, where a loop over
+the variables would take two to three times as long as the mechanisms themselves.
 """
 
 from __future__ import annotations

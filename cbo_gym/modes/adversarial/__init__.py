@@ -1,4 +1,4 @@
-"""Adversarial mode: an adversary sets parameters of the mechanisms too, which the agent sees after the round."""
+"""Adversarial mode: an adversary sets some parameters of the mechanisms; the agent observes them after the round."""
 
 from cbo_gym.modes.adversarial.dynamics import AdversarialDynamics
 from cbo_gym.modes.adversarial.interface import AdversarialInterface

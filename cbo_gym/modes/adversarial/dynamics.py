@@ -1,4 +1,4 @@
-"""Adversarial mode: rounds against an adversary, who sets further parameters of the mechanisms."""
+"""Adversarial mode: rounds against an adversary, who sets some parameters of the mechanisms."""
 
 from __future__ import annotations
 

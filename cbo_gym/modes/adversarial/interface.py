@@ -1,4 +1,4 @@
-"""Adversarial mode: an adversary sets further parameters; the agent observes them after the round."""
+"""Adversarial mode: an adversary sets some parameters of the mechanisms; the agent observes them after the round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions that choose a set of variables from a list, and their values."""
+"""Actions that set variables, as in hard, contextual, dynamic and discrete mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Dynamics: an interface whose rounds can be played."""
+"""Dynamics: a problem in a mode, with its mechanisms, so that rounds can be played.
+
+Environments and oracles use it; studies of real systems have an :class:`Interface` alone.
+"""
 
 from __future__ import annotations
 

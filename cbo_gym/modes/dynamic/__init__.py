@@ -1,4 +1,4 @@
-"""Dynamic mode: a system unrolled over time slices, each with trials, the last of which is implemented."""
+"""Dynamic mode: actions in one time slice of a system after another; the last trial of a slice holds in later ones."""
 
 from cbo_gym.modes.dynamic.dynamics import DynamicDynamics
 from cbo_gym.modes.dynamic.interface import DynamicInterface

@@ -1,4 +1,4 @@
-"""Hard mode: the action chooses a target set and the values of its variables."""
+"""Hard mode: the action chooses a set of variables, the target set, and the values to which they are set."""
 
 from cbo_gym.modes.hard.dynamics import HardDynamics
 from cbo_gym.modes.hard.interface import HardInterface

@@ -1,4 +1,4 @@
-"""The oracle of partial mode."""
+"""Expected rewards in partial mode, in which a round may leave the product unfinished."""
 
 from __future__ import annotations
 

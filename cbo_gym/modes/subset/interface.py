@@ -1,4 +1,4 @@
-"""Subset mode: soft actions of zeros and ones, the subset of the parameters that are at their upper end."""
+"""Subset mode: the action is the subset of parameters at the upper end of their domains, others at the lower end."""
 
 from __future__ import annotations
 
