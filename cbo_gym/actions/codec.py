@@ -498,7 +498,7 @@ class ArmCodec(Codec):
 
     def __init__(self, space: spaces.Discrete, arms: Sequence[Mapping[str, float]], choices: Sequence[str]) -> None:
         super().__init__(space, Domains({}))
-        self.arms = tuple(arms)
+        self.arms = tuple(map(dict, arms))
         self.choices = tuple(choices)
         sets = list(dict.fromkeys(frozenset(arm) for arm in arms))
         self._chosen = [sets.index(frozenset(arm)) for arm in arms]
@@ -517,18 +517,15 @@ class ArmCodec(Codec):
         return self.to_record(action)  # type: ignore[return-value]
 
     def from_native(self, values: Mapping[str, Any], null: Sequence[float], suggested: Action | None = None) -> Action:
-        arms = [dict(arm) for arm in self.arms]
-        if values not in arms:
-            raise ArgumentError(f"{short_repr(values)} is not one of the {len(arms)} arms")
-        return arms.index(dict(values))
+        return self.from_record(values)
 
     @property
     def options(self) -> tuple[str, Sequence[str]]:
-        return "actions", [self.to_string(dict(arm)) for arm in self.arms]
+        return "actions", [self.to_string(arm) for arm in self.arms]
 
     def from_record(self, record: Any) -> Action:
         if record not in self.arms:
-            raise ArgumentError(f"{record!r} is not one of the {len(self.arms)} arms")
+            raise ArgumentError(f"{short_repr(record)} is not one of the {len(self.arms)} arms")
         return self.arms.index(record)
 
     def from_flat(self, numbers: Sequence[float]) -> Action:

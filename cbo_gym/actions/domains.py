@@ -543,13 +543,17 @@ class Domains:
 
 
 def _scale(domain: Interval) -> Scale | TypedDomain:
+    is_linear = isinstance(domain, Range) and domain.is_linear
+    if isinstance(domain, TypedDomain) and not is_linear:
+        return domain
     low, high = domain
-    is_linear = domain.is_linear if isinstance(domain, Range) else not isinstance(domain, TypedDomain)
-    return Scale(low, high - low) if is_linear else domain
+    return Scale(low, high - low)
 
 
 def _reduce(domain: Interval) -> Interval:
     """Return a domain, or the pair if it is a :class:`Range` that says no more than a pair."""
+    is_plain = isinstance(domain, Range) and domain.is_plain
+    if isinstance(domain, TypedDomain) and not is_plain:
+        return domain
     low, high = domain
-    is_pair = domain.is_plain if isinstance(domain, Range) else not isinstance(domain, TypedDomain)
-    return (low, high) if is_pair else domain
+    return low, high
