@@ -515,7 +515,7 @@ class Limits:
         return self.null is not None and bool(self._cardinalities)
 
     def permits(self, members: np.ndarray) -> bool:
-        """Return whether these coordinates ``(q,)`` of parameters may differ from null at once."""
+        """Return whether just these parameters, a mask ``(q,)``, may differ from null at once."""
         key = tuple(members.tolist())
         if key not in self._permitted:
             chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
@@ -526,7 +526,7 @@ class Limits:
         return self._permitted[key]
 
     def allows(self, names: Collection[str]) -> bool:
-        """Return whether an action may set, or change, just these coordinates."""
+        """Return whether an action may set just the variables, or change just the parameters, of these names."""
         if not self.required | set(self.fixed) <= set(names) or not self._within_counts(names):
             return False
         # Without linear limits there is always a setting, so no linear program is solved.
@@ -543,12 +543,12 @@ class Limits:
         """Return coordinates that an action may set, as many as possible; raise ArgumentError if there are none."""
         count = len(self.domains)
         if self.null is None or not self._cardinalities:
-            everything = np.ones(count, dtype=bool)
-            # With fixed values some sets of variables may have a setting and others none, so each is checked when it is
-            # used.
+            all_members = np.ones(count, dtype=bool)
+            # If variables are set and some values are fixed, only some sets of variables may have a setting; each set
+            # is checked when it is used.
             if self.null is not None or not self.fixed:
-                self._require_settings(everything)
-            return everything
+                self._require_settings(all_members)
+            return all_members
         changed = [name for name in self.domains.names if self._is_fixed_off_null(name)]
         for limit in self._cardinalities:
             if len(set(limit.names) & set(changed)) > limit.count:
@@ -722,10 +722,10 @@ class Limits:
         return flat.reshape(points.shape)
 
     def contains(self, points: np.ndarray, members: np.ndarray | None = None) -> np.ndarray:
-        """Return whether points ``(..., q)`` in [0, 1] are inside, up to rounding errors, whatever their levels.
+        """Return whether points are inside, up to rounding errors, shape ``(...)``; levels are not checked.
 
         Args:
-            points: coordinates in [0, 1].
+            points: coordinates in [0, 1], ``(..., q)``.
             members: the coordinates that are set, of the same shape; None for all.
         """
         flat = points.reshape(-1, points.shape[-1])

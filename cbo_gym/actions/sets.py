@@ -14,9 +14,9 @@ from cbo_gym.actions.codec import Action, Codec
 from cbo_gym.errors import ArgumentError
 
 
-def is_set(value: Any) -> bool:
-    """Return whether this is a list of actions rather than an action."""
-    return isinstance(value, list)
+def is_set(recommended: Any) -> bool:
+    """Return whether a recommendation is a list of actions rather than one action."""
+    return isinstance(recommended, list)
 
 
 def to_record(codec: Codec, recommended: Any) -> Any:
