@@ -1,9 +1,14 @@
-"""PurchaseAgent: the base class of agents that model every node of a function network and buy single nodes."""
+"""PurchaseAgent: the base class of the agents of partial mode, which model every node of a function network.
+
+A round of partial mode buys one node: its function is evaluated, at a price, with parameters and with the values of its
+parents. These must have been made in earlier rounds with the same parameters, or, if the task has *parts*, are bought
+as part of the action. A round may also buy all nodes, which is a full evaluation.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -18,24 +23,21 @@ from cbo_gym.agents.common.quasi_random import normals
 from cbo_gym.agents.common.search import Effort, maximise
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.purchases.stock import Stock
-from cbo_gym.task import Action, Info, Mode, Observation, PartialTask, Round, SoftTask
+from cbo_gym.task import Action, Info, Mode, Observation, PartialTask, SoftTask
 
-# Draws of the nodes' functions for the posterior mean of the reward, and for its expected improvement.
-MEAN_SAMPLES, IMPROVEMENT_SAMPLES = 32, 64
-# Draws for the posterior of a single action's reward.
-POSTERIOR_SAMPLES = 256
-# Draws for the choice of the starts of an ascent.
-COARSE_SAMPLES = 8
+# Number of draws of the nodes' functions for the posterior mean of the reward, for its expected improvement, for the
+# posterior of a single action's reward, and for the choice of the starts of an ascent.
+MEAN_SAMPLES, IMPROVEMENT_SAMPLES, POSTERIOR_SAMPLES, COARSE_SAMPLES = 32, 64, 256, 8
 # Size of the searches for the best posterior mean and for the best expected improvement.
 EFFORT = Effort(raw_samples=512, perturbed=64, generations=3, children=8, restarts=4)
-# Draws of networks, and points at which each is maximised.
-DRAWN_POINTS, DRAWN_GENERATIONS, DRAWN_PARENTS, DRAWN_CHILDREN = 512, 4, 16, 8
-# Number of points around the best one of a draw, and their distances as shares of the usual one, one after the other.
-DRAWN_NEIGHBOURS, DRAWN_SHARES = 64, (0.4, 0.2, 0.1, 0.04)
-# Smoothness of the expected improvement, as a share of the spread of the rewards.
-SMOOTHNESS = 1e-2
-MIN_SMOOTHNESS = 1e-9
+# Search for the maximiser of a drawn network: random points, generations, survivors, and points around each survivor.
+RANDOM_POINTS, GENERATIONS, SURVIVORS, CHILDREN = 512, 4, 16, 8
+# At its end, number of points around the best one, and their shrinking distances, as shares of the usual perturbation.
+NEIGHBOURS, DISTANCES = 64, (0.4, 0.2, 0.1, 0.04)
+# Smoothness of the expected improvement, as a share of the standard deviation of the rewards; and its minimum.
+SMOOTHNESS, MIN_SMOOTHNESS = 1e-2, 1e-9
 
+# Node and inputs ``... x d`` -> values ``...``.
 NodeValue = Callable[[str, Tensor], Tensor]
 
 
@@ -52,17 +54,17 @@ def soft_view(task: PartialTask) -> SoftTask:
 class PurchaseAgent(Agent):
     """Base class of agents with a GP for every node, which recommend the best posterior mean of the reward.
 
-    A known composition takes the place of the reward's GP. Without initial data the first rounds are random full
-    evaluations, one more than there are parameters. When the rest of the budget buys nothing, the first node is
-    played, which is free then.
+    If the composition of the reward is known, the reward has no GP. Without initial data the first rounds are random
+    full evaluations, one more than there are parameters. When the remaining budget is below all prices, the agent plays
+    the first node, which costs nothing then.
 
     Args:
         device: torch device.
 
     Attributes:
         network: the GPs of the nodes.
-        stock: what has been made since the initial data.
-        remaining_budget: rest of the budget; infinite without a budget.
+        stock: the nodes that were made after the initial data.
+        remaining_budget: remaining budget; infinite without a budget.
     """
 
     modes = frozenset({Mode.PARTIAL})
@@ -79,52 +81,52 @@ class PurchaseAgent(Agent):
         self.network = GPNetwork(self.view, self.device)
         self.stock = Stock(self.task)
         self.remaining_budget = float("inf") if self.task.budget is None else self.task.budget
-        self._width = len(self.task.action_domains)
+        # Number q of parameters.
+        self._dim = len(self.task.action_domains)
         self._index = {node: index for index, node in enumerate(self.task.nodes)}
+        self._all_nodes = len(self.task.codec.choices) - 1
         self._best: np.ndarray | None = None
-
-    def initial_rounds(self) -> Sequence[Round]:
-        return self.task.initial_data
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        # What the agent expects of a purchase, and does not have, comes without the flags.
-        is_stored = "bought" in observation and not info.get("is_past")
+        # Fantasies lack the flags "bought", because their nodes are not in stock.
+        is_real = "bought" in observation and not info.get("is_past")
         is_made = np.asarray(observation.get("bought", np.isfinite(observation["nodes"]))) > 0.0
-        point = np.asarray(action["values"], dtype=float)[: self._width]
-        known = self._known_values(action, point)
-        known[is_made] = observation["nodes"][is_made]
+        point = np.asarray(action["values"], dtype=float)[: self._dim]
+        values = self._input_values(action, point)
+        values[is_made] = observation["nodes"][is_made]
         for index in np.flatnonzero(is_made):
             node = self.task.nodes[index]
             if node not in self.network.parents:
                 continue
-            parents = [known[self._index[parent]] for parent in self.network.parents[node]]
-            own = [point[i] for i in self.network.actions[node]]
+            parents = [values[self._index[parent]] for parent in self.network.parents[node]]
+            parameters = [point[column] for column in self.network.actions[node]]
             if np.isfinite(parents).all():
-                self.network.learn(node, [*parents, *own], float(observation["nodes"][index]))
-        if is_stored and len(self.history) > len(self.task.initial_data):
+                self.network.learn(node, [*parents, *parameters], float(observation["nodes"][index]))
+        if is_real and len(self.history) > len(self.task.initial_data):
             self.stock.add(point, is_made, observation["nodes"])
         if self.task.budget is not None and "spent" in observation:
             self.remaining_budget = self.task.budget - float(observation["spent"][0])
         if is_made.any():
             self._best = None
 
-    def _known_values(self, action: Action, point: np.ndarray) -> np.ndarray:
-        """Return the values of nodes that were not made in a round but entered others, NaN where there are none."""
+    def _input_values(self, action: Action, point: np.ndarray) -> np.ndarray:
+        """Return the values of nodes that were made before a round or bought as parts, NaN for the others, ``(n,)``."""
         if not self.task.parts:
             return self.stock.values_at(point)
-        known = np.full(len(self.task.nodes), np.nan)
+        values = np.full(len(self.task.nodes), np.nan)
         native = self.task.codec.domains.to_native(np.asarray(action["values"], dtype=float).tolist())
-        for node, value in zip(self.task.parts, native[self._width :], strict=True):
-            known[self._index[node]] = value
-        return known
+        for node, value in zip(self.task.parts, native[self._dim :], strict=True):
+            values[self._index[node]] = value
+        return values
 
     def act(self, observation: Observation) -> Action:
         seed = int(self.rng.integers(2**31))
         full_rounds = [past for past in self.history if past.reward > self.task.unfinished]
-        if len(full_rounds) <= self._width or not self._has_data:
-            return self.buy_all(self.rng.random(self._width))
-        if self.remaining_budget < min(self.price(node) or np.inf for node in self.task.nodes):
+        if len(full_rounds) <= self._dim or not self._has_data:
+            return self.buy_all(self.rng.random(self._dim))
+        prices = [self.price(node) for node in self.task.nodes]
+        if self.remaining_budget < min((price for price in prices if price > 0.0), default=np.inf):
             return self.buy(self.task.nodes[0], self.best())
         return self.choose(seed)
 
@@ -138,32 +140,34 @@ class PurchaseAgent(Agent):
 
     @property
     def modelled_nodes(self) -> list[str]:
-        """The nodes with a GP: all but a known composition."""
-        is_known = self.task.composition is not None
-        return [node for node in self.network.nodes if not (is_known and node == self.task.reward)]
+        """The nodes with a GP."""
+        return [node for node in self.network.nodes if not self.is_composition(node)]
+
+    def is_composition(self, node: str) -> bool:
+        """Return whether a node is the reward, as a known composition of the other nodes."""
+        return node == self.task.reward and self.task.composition is not None
 
     @property
     def _has_data(self) -> bool:
         return all(len(self.network.surrogates[node]) for node in self.modelled_nodes)
 
     def price(self, node: str) -> float:
-        """Return the price of a node."""
         costs = self.task.costs
         return 0.0 if costs is None else costs.variables.get(node, 0.0)
 
     def buy(self, node: str, point: np.ndarray, parts: Mapping[str, float] | None = None) -> Action:
-        """Return the purchase of a node with parameters ``(q,)``, and with native values of bought parts."""
+        """Return the purchase of a node with parameters ``(q,)``, and with parts: name -> native value."""
         values = self.task.codec.domains.unset.copy()
-        values[: self._width] = point
+        values[: self._dim] = point
         for offset, part in enumerate(self.task.parts):
             if parts and part in parts:
-                scale = self.task.codec.domains.scales[self._width + offset]
-                values[self._width + offset] = min(max(float(scale.to_unit(parts[part])), 0.0), 1.0)
+                scale = self.task.codec.domains.scales[self._dim + offset]
+                values[self._dim + offset] = min(max(float(scale.to_unit(parts[part])), 0.0), 1.0)
         return {"node": np.int64(self._index[node]), "values": values}
 
     def buy_all(self, point: np.ndarray) -> Action:
         """Return the purchase of all nodes with parameters ``(q,)``."""
-        return self.buy(self.task.reward, point) | {"node": np.int64(len(self.task.codec.choices) - 1)}
+        return self.buy(self.task.reward, point) | {"node": np.int64(self._all_nodes)}
 
     def recommend(self) -> Action:
         return self.buy_all(self.best()) if self.history else super().recommend()
@@ -175,15 +179,14 @@ class PurchaseAgent(Agent):
         return self._best
 
     def estimated_rewards(self) -> np.ndarray:
-        points = np.array([past.action["values"][: self._width] for past in self.history])
-        last = len(self.task.codec.choices) - 1
-        is_full = np.array([int(past.action["node"]) == last for past in self.history])
+        points = np.array([past.action["values"][: self._dim] for past in self.history])
+        is_full = np.array([int(past.action["node"]) == self._all_nodes for past in self.history])
         with torch.no_grad():
             means = self.expected_reward(torch.from_numpy(points).to(self.network.inputs)).cpu().numpy()
         return np.where(is_full, means, self.task.unfinished)
 
     def maximise(self, function: Callable[[Tensor, int], Tensor], seed: int, samples: int = MEAN_SAMPLES) -> np.ndarray:
-        """Return parameters ``(q,)`` that maximise a function of parameters ``b x q`` and the number of samples."""
+        """Return parameters ``(q,)`` that maximise a function of parameters ``b x q`` and a number of samples."""
 
         def acquisition(count: int) -> Callable[[Tensor], Tensor]:
             return lambda inputs: function(inputs.squeeze(-2), count)
@@ -193,7 +196,7 @@ class PurchaseAgent(Agent):
         return maximise(
             acquisition(samples),
             self.network.features,
-            [np.asarray(past.action["values"])[: self._width] for past in best_rounds],
+            [np.asarray(past.action["values"])[: self._dim] for past in best_rounds],
             seed=seed,
             screening=coarse,
             scouting=coarse,
@@ -202,25 +205,24 @@ class PurchaseAgent(Agent):
         )
 
     def node_value(self, node: str, points: Tensor, value: NodeValue) -> Tensor:
-        """Return values of a node at inputs ``... x d``: the composition if it is known, else those of ``value``."""
+        """Return values of a node at inputs ``... x d``: of the composition if it is known, else of ``value``."""
         if node == self.task.reward and self.task.composition is not None:
             parents = dict(zip(self.network.parents[node], points.unbind(-1), strict=False))
             return self.task.composition(parents)
         return value(node, points)
 
     def rewards(self, inputs: Tensor, value: NodeValue) -> Tensor:
-        """Return rewards with parameters ``b x q``, ``b x s``, from the values of single nodes."""
+        """Return the rewards ``b x s`` of parameters ``b x q``, if the nodes have the values ``value``."""
         values = self.network.propagate(inputs, lambda node, points: self.node_value(node, points, value))
         return values[self.task.reward]
 
     def sample_nodes(self, samples: int, seed: int = 0, with_noise: bool = True) -> NodeValue:
-        """Return a function that samples a node's values: the mean plus one normal draw times the standard deviation.
+        """Return a function that samples a node's values: the mean plus a normal draw times the standard deviation.
 
-        The draw is the same at all inputs.
+        The normal draw of a sample is the same at all inputs.
         """
         draws = normals(self.network.nodes, samples, seed)
-        uniforms = self.uniforms_of_noise(samples, seed) if with_noise else {}
-        noise = {node: self.network.noise_of(node, u) for node, u in uniforms.items()}
+        noise = self.draw_noise(samples, seed) if with_noise else {}
 
         def value(node: str, points: Tensor) -> Tensor:
             mean, std = self.network.surrogates[node].posterior(points)
@@ -229,50 +231,52 @@ class PurchaseAgent(Agent):
 
         return value
 
-    def uniforms_of_noise(self, samples: int, seed: int = 0) -> dict[str, Tensor]:
+    def draw_noise(self, samples: int, seed: int = 0) -> dict[str, Tensor]:
+        """Return samples of the noise of each noisy node, ``(samples,)``."""
         columns = normals(self.network.noisy, samples, seed + 1)
-        return {node: torch.special.ndtr(column) for node, column in columns.items()}
+        return {node: self.network.noise_of(node, torch.special.ndtr(column)) for node, column in columns.items()}
 
     def sample_outcomes(
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> dict[str, np.ndarray]:
-        """Draw values of the nodes that each action makes, NaN for others, from the values that are in stock."""
-        points = np.array([action["values"][: self._width] for action in actions], dtype=float)
-        buys_all = [int(action["node"]) == len(self.task.codec.choices) - 1 for action in actions]
-        chosen = [self.task.nodes[min(int(action["node"]), len(self.task.nodes) - 1)] for action in actions]
-        stored = torch.from_numpy(np.array([self.stock.values_at(point) for point in points])).to(self.network.inputs)
+        """Draw values of the nodes that each action makes, given the stock; NaN for the other nodes."""
+        points = np.array([action["values"][: self._dim] for action in actions], dtype=float)
+        bought = [self.task.nodes[min(int(action["node"]), len(self.task.nodes) - 1)] for action in actions]
+        made = [self._nodes_made_by(action) for action in actions]
+        stock = torch.from_numpy(np.array([self.stock.values_at(point) for point in points])).to(self.network.inputs)
         draw = self.sample_nodes(count, seed, noise)
 
         def value(node: str, inputs: Tensor) -> Tensor:
-            sample, known = self.node_value(node, inputs, draw), stored[:, [self._index[node]]]
-            is_used = torch.tensor([[node != name] for name in chosen]) & known.isfinite()
-            return torch.where(is_used, known, sample)
+            sample, in_stock = self.node_value(node, inputs, draw), stock[:, [self._index[node]]]
+            is_reused = torch.tensor([[node != name] for name in bought]) & in_stock.isfinite()
+            return torch.where(is_reused, in_stock, sample)
 
         with torch.no_grad():
             values = self.network.propagate(torch.from_numpy(points).to(self.network.inputs), value)
         outcomes = {}
         for node in self.network.nodes:
-            is_made = [
-                all_nodes or node == name or (not self.task.parts and node in self.task.diagram.ancestors([name]))
-                for all_nodes, name in zip(buys_all, chosen, strict=True)
-            ]
             draws = values[node].expand(len(points), count).T.cpu().numpy()
-            outcomes[node] = np.where(is_made, draws, np.nan)
+            outcomes[node] = np.where([node in nodes for nodes in made], draws, np.nan)
         return outcomes
+
+    def _nodes_made_by(self, action: Action) -> Collection[str]:
+        if int(action["node"]) == self._all_nodes:
+            return self.task.nodes
+        bought = self.task.nodes[int(action["node"])]
+        return [bought] if self.task.parts else self.task.diagram.ancestors([bought])
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation of E[Y | action], NaN for purchases that do not make the reward."""
-        mean, spread = (
-            self.sample_outcomes(actions, POSTERIOR_SAMPLES, noise=noise)[self.task.reward] for noise in (True, False)
-        )
-        return mean.mean(0), spread.std(0)
+        rewards = self.sample_outcomes(actions, POSTERIOR_SAMPLES)[self.task.reward]
+        expectations = self.sample_outcomes(actions, POSTERIOR_SAMPLES, noise=False)[self.task.reward]
+        return rewards.mean(0), expectations.std(0)
 
     def expected_nodes(self, action: Action) -> dict[str, float]:
-        draws = self.sample_outcomes([action], MEAN_SAMPLES)
-        return {node: float(own.mean()) for node, own in draws.items() if not np.isnan(own).any()}
+        outcomes = self.sample_outcomes([action], MEAN_SAMPLES)
+        return {node: float(draws.mean()) for node, draws in outcomes.items() if not np.isnan(draws).any()}
 
     def fantasize(self, action: Action, measured: Mapping[str, float] | None = None) -> tuple[Observation, float]:
-        """Return the values that a purchase is expected to have, without flags of what was made."""
+        """Return the values that a purchase is expected to give, without the flags "bought"."""
         expected = {**(self.expected_nodes(action) if self._has_data else {}), **(measured or {})}
         nodes = np.array([expected.get(node, np.nan) for node in self.task.nodes])
         return {"nodes": nodes}, expected.get(self.task.reward, self.task.unfinished)
@@ -306,7 +310,7 @@ class PurchaseAgent(Agent):
         is narrow.
         """
         generator, features = torch.Generator().manual_seed(seed), self.network.features
-        common = torch.cat([features.draw(DRAWN_POINTS, generator), torch.from_numpy(self.best())[None]])
+        first_points = torch.cat([features.draw(RANDOM_POINTS, generator), torch.from_numpy(self.best())[None]])
         maximisers = []
         with torch.no_grad():
             for _ in range(count):
@@ -315,16 +319,16 @@ class PurchaseAgent(Agent):
                 def value(node: str, points: Tensor, functions: Mapping[str, Callable] = functions) -> Tensor:
                     return functions[node](points)
 
-                points, values = common, self.rewards(common, value).mean(-1)
-                for _ in range(DRAWN_GENERATIONS):
-                    fittest = points[values.topk(DRAWN_PARENTS).indices]
-                    offspring = features.perturb(fittest.repeat_interleave(DRAWN_CHILDREN, 0), generator)
+                points, values = first_points, self.rewards(first_points, value).mean(-1)
+                for _ in range(GENERATIONS):
+                    fittest = points[values.topk(SURVIVORS).indices]
+                    offspring = features.perturb(fittest.repeat_interleave(CHILDREN, 0), generator)
                     points = torch.cat([points, offspring])
                     values = torch.cat([values, self.rewards(offspring, value).mean(-1)])
                 best = points[values.argmax()][None]
-                for share in DRAWN_SHARES if features.levels is None else ():
-                    around = features.perturb(best.expand(DRAWN_NEIGHBOURS, -1), generator)
-                    points = torch.cat([best, best + share * (around - best)])
+                for distance in DISTANCES if features.levels is None else ():
+                    around = features.perturb(best.expand(NEIGHBOURS, -1), generator)
+                    points = torch.cat([best, best + distance * (around - best)])
                     best = points[self.rewards(points, value).mean(-1).argmax()][None]
                 maximisers.append(best[0])
         return torch.stack(maximisers)

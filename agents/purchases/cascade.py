@@ -1,12 +1,14 @@
 """CascadeEI: expected improvement of a cascade that may be stopped after each stage (Kusakawa et al. 2022).
 
-A cascade is a chain of nodes. Each round compares a new start with all products in stock: for each, the expected
-improvement of the reward is maximised over the parameters of the stages that remain, and divided by their prices. The
-next stage of the best is bought, and then everything is compared again, so that a product that came out badly is left.
+A cascade is a chain of nodes, its stages. A *product* is the result of the first stages with some parameters. A round
+compares a new product with all unfinished ones: for each, the expected improvement of the reward is maximised over the
+parameters of the stages that remain, and divided by their prices. The next stage of the best product is bought. All
+products are compared again in the next round, so one that came out badly is not continued.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,37 +22,40 @@ from cbo_gym.agents.purchases.base import PurchaseAgent
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.task import Action
 
-# Products in stock that are compared, at random if there are more.
+# Largest number of products that are compared, chosen at random if there are more.
 MAX_PRODUCTS = 48
-# Random parameters for each start, survivors of these, and generations of parameters around them.
+# Random parameters for each product, survivors of all, generations of parameters around these, and number around each.
 FILLINGS, SURVIVORS, GENERATIONS, CHILDREN = 32, 8, 4, 12
-# Radius of the first generation, which halves with each.
+# Standard deviation of the first generation about its parents; each later one has half of the one before.
 RADIUS = 0.2
 
 
 class Plans(NamedTuple):
-    """Ways to finish a product.
+    """Ways to finish products.
 
     Attributes:
-        points: parameters, ``(b, q)``.
-        fixed: whether each is fixed by the product, ``(b, q)``.
-        known: values of the nodes that the product has, NaN for the others, ``(b, n)``.
+        points: parameters of each of b plans, ``(b, q)``.
+        is_fixed: whether each parameter is fixed, because a stage of the product was made with it, ``(b, q)``.
+        known: values of the stages that the product has, NaN for the others, ``(b, n)``.
     """
 
     points: np.ndarray
-    fixed: np.ndarray
+    is_fixed: np.ndarray
     known: np.ndarray
 
     def at(self, rows: np.ndarray) -> Plans:
-        """Return some of the plans."""
-        return Plans(self.points[rows], self.fixed[rows], self.known[rows])
+        return Plans(*(column[rows] for column in self))
+
+    @classmethod
+    def join(cls, parts: Sequence[Plans]) -> Plans:
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class CascadeEI(PurchaseAgent):
     """Expected improvement of a cascade per price of the stages that remain, stage by stage. Plays partial tasks.
 
     Args:
-        samples: draws of the stages before the last, 1 to 4,096 (1000 in the published program).
+        samples: number of draws of the stages before the last, 1 to 4,096 (1000 in the published program).
         device: torch device.
 
     Raises:
@@ -85,41 +90,40 @@ class CascadeEI(PurchaseAgent):
         scores = self.scores(plans)
         for generation in range(GENERATIONS):
             fittest = np.argsort(-scores)[:SURVIVORS]
-            children = plans.at(np.repeat(fittest, CHILDREN))
-            steps = RADIUS / 2**generation * self.rng.standard_normal(children.points.shape)
-            moved = np.where(children.fixed, children.points, (children.points + steps).clip(0.0, 1.0))
-            plans = Plans(*(np.concatenate(pair) for pair in
-                            zip(plans.at(fittest), children._replace(points=moved), strict=True)))  # fmt: skip
-            scores = np.concatenate([scores[fittest], self.scores(children._replace(points=moved))])
+            parents = plans.at(np.repeat(fittest, CHILDREN))
+            steps = RADIUS / 2**generation * self.rng.standard_normal(parents.points.shape)
+            moved = np.where(parents.is_fixed, parents.points, (parents.points + steps).clip(0.0, 1.0))
+            children = parents._replace(points=moved)
+            plans = Plans.join([plans.at(fittest), children])
+            scores = np.concatenate([scores[fittest], self.scores(children)])
         best = int(scores.argmax())
         return self.buy(self.next_node(plans.known[best]), plans.points[best])
 
     def first_plans(self) -> Plans | None:
-        """Return plans from a new start and from products in stock, with random parameters and the best ones.
+        """Return plans for a new product and for those in stock, with random parameters and the best ones.
 
-        None if the rest of the budget pays for none of their next stages.
+        Return None if the remaining budget pays for none of their next stages.
         """
-        last, width = len(self.task.nodes) - 1, self._width
-        products = [np.full(width, np.nan)]
-        for index in range(last):
+        products = [np.full(self._dim, np.nan)]
+        for index in range(len(self.task.nodes) - 1):
             products += list(self.stock.parameters_of(index))
         if len(products) > MAX_PRODUCTS:
-            chosen = self.rng.choice(np.arange(1, len(products)), MAX_PRODUCTS - 1, replace=False)
-            products = [products[0], *(products[index] for index in chosen)]
+            indices = self.rng.choice(np.arange(1, len(products)), MAX_PRODUCTS - 1, replace=False)
+            products = [products[0], *(products[index] for index in indices)]
         plans = []
         for product in products:
             known = self.stock.values_at(product)
             is_finished = not np.isnan(known).any()
             if is_finished or self.price(self.next_node(known)) > self.remaining_budget:
                 continue
-            fixed = np.isfinite(product)
-            points = np.vstack([self.best(), self.rng.random((FILLINGS, width))])
-            points[:, fixed] = product[fixed]
-            plans.append(Plans(points, np.tile(fixed, (len(points), 1)), np.tile(known, (len(points), 1))))
-        return Plans(*map(np.concatenate, zip(*plans, strict=True))) if plans else None
+            is_fixed = np.isfinite(product)
+            points = np.vstack([self.best(), self.rng.random((FILLINGS, self._dim))])
+            points[:, is_fixed] = product[is_fixed]
+            plans.append(Plans(points, np.tile(is_fixed, (len(points), 1)), np.tile(known, (len(points), 1))))
+        return Plans.join(plans) if plans else None
 
     def next_node(self, known: np.ndarray) -> str:
-        """Return the first node of the cascade that a product with these values lacks."""
+        """Return the next stage of a product, given the values of its stages, ``(n,)``."""
         return self.task.nodes[int(np.argmax(np.isnan(known)))]
 
     def scores(self, plans: Plans) -> np.ndarray:

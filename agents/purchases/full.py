@@ -9,10 +9,11 @@ from cbo_gym.agents.purchases.fast_pkgfn import KnowledgeGradientAgent
 from cbo_gym.agents.purchases.knowledge_gradient import full_knowledge_gradient
 from cbo_gym.task import Action
 
-# Search for the greatest knowledge gradient: random candidates; and survivors, generations and children of a survivor.
+# Search for the greatest knowledge gradient: random candidates, survivors, generations, and children of each survivor.
 RANDOM_CANDIDATES, SURVIVORS, GENERATIONS, CHILDREN = 16, 4, 2, 4
+# Standard deviation of the children about a survivor.
 PERTURBATION = 0.05
-# Draws of the nodes' functions for the choice among many parameters.
+# Number of draws of the nodes' functions while there are many candidates.
 COARSE_SAMPLES = 4
 
 
@@ -24,7 +25,7 @@ class FullRandom(PurchaseAgent):
     """
 
     def choose(self, seed: int) -> Action:
-        return self.buy_all(self.rng.random(self._width))
+        return self.buy_all(self.rng.random(self._dim))
 
 
 class TSFN(PurchaseAgent):
@@ -55,8 +56,8 @@ class KGFN(KnowledgeGradientAgent):
     """Full evaluations with the largest knowledge gradient on a network of GPs. Plays partial tasks.
 
     Args:
-        fantasies: fantasies of the nodes' values, 1 to 4,096 (8 as in the published program).
-        samples: draws of the nodes' functions in the knowledge gradient, 1 to 4,096.
+        fantasies: number of fantasies of the nodes' values, 1 to 4,096 (8 as in the published program).
+        samples: number of draws of the nodes' functions in the knowledge gradient, 1 to 4,096.
         device: torch device.
 
     Raises:
@@ -68,14 +69,14 @@ class KGFN(KnowledgeGradientAgent):
     def choose(self, seed: int) -> Action:
         designs = self.designs(seed)
         proposal = torch.from_numpy(self.propose(seed))[None].to(designs)
-        random = torch.from_numpy(self.rng.random((RANDOM_CANDIDATES, self._width))).to(designs)
+        random = torch.from_numpy(self.rng.random((RANDOM_CANDIDATES, self._dim))).to(designs)
         points = torch.cat([proposal, designs, random])
         for _ in range(GENERATIONS):
             gains = full_knowledge_gradient(self, designs, points, self.fantasies, COARSE_SAMPLES)
             fittest = points[gains.topk(SURVIVORS).indices]
-            steps = PERTURBATION * self.rng.standard_normal((SURVIVORS * CHILDREN, self._width))
+            steps = PERTURBATION * self.rng.standard_normal((SURVIVORS * CHILDREN, self._dim))
             children = fittest.repeat_interleave(CHILDREN, 0) + torch.from_numpy(steps).to(designs)
             points = torch.cat([proposal, fittest, children.clamp(0.0, 1.0)])
         gains = full_knowledge_gradient(self, designs, points, self.fantasies, self.samples)
-        # If all gains are equal, for example 0, argmax returns the proposal, which comes first.
+        # If all gains are equal, such as 0, this is the proposal.
         return self.buy_all(points[int(gains.argmax())].cpu().numpy())

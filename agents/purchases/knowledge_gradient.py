@@ -1,10 +1,10 @@
 """The knowledge gradient of buying nodes, by fantasies and a finite set of designs (Buathong et al. 2024, sec. 4).
 
-The value of information is the expected gain of the best posterior mean of the reward over a set of designs A. A
-fantasy of a node's value at the inputs z shifts its posterior mean at p by cov(p, z) (y - m(z)) / var(z), and lowers
-its variance by cov(p, z)^2 / var(z); the other nodes keep theirs. The mean of the reward is taken over draws of all
-nodes' functions. A draw of a function is its mean plus one normal number times its standard deviation at every input;
-the numbers are the same with and without the fantasy.
+The knowledge gradient of an observation is the expected increase of the best posterior mean of the reward over a finite
+set of designs, the parameters of full evaluations. A fantasy y of a node's value at the inputs z shifts the node's
+posterior mean m at p by cov(p, z) (y - m(z)) / var(z), and lowers its variance by cov(p, z)^2 / var(z). The mean of the
+reward is taken over draws of all nodes' functions. A draw of a function is its mean plus one normal number times its
+standard deviation at every input; the numbers are the same with and without the fantasy.
 """
 
 from __future__ import annotations
@@ -18,47 +18,37 @@ from cbo_gym.agents.common.quasi_random import normals
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.purchases.base import PurchaseAgent
 
-# Smallest variance of the value of a node at its candidates, as a share of its variance without data.
+# Smallest variance of an observation that is used, as a share of the node's largest variance at the designs.
 NEGLIGIBLE = 1e-10
-# Candidates whose fantasies are evaluated at a time.
+# Number of candidates whose fantasies are evaluated at a time.
 CHUNK = 16
 
 
 def knowledge_gradient(
-    agent: PurchaseAgent, designs: Tensor, candidates: Mapping[str, Tensor], fantasies: int, samples: int
-) -> dict[str, Tensor]:
-    """Return the value of information of nodes at candidate inputs.
+    agent: PurchaseAgent, node: str, candidates: Tensor, designs: Tensor, fantasies: int, samples: int
+) -> Tensor:
+    """Return the knowledge gradient of a node at candidate inputs, ``(b,)``, at least 0.
 
     Args:
         agent: the agent, whose network has the posteriors.
+        node: the node.
+        candidates: inputs of the node's GP, ``b x d``.
         designs: parameters of full evaluations, ``a x q``.
-        candidates: node -> inputs of its GP, ``b x d``.
-        fantasies: number of fantasies of each.
+        fantasies: number of fantasies at each candidate.
         samples: number of draws of the nodes' functions.
-
-    Returns:
-        node -> gains, ``(b,)``, at least 0.
     """
     with torch.no_grad():
         passes = _Passes(agent, designs, samples)
         current = passes.rewards({}).mean(-1).max()
-        return {
-            node: torch.cat([passes.gain(node, own, fantasies, current) for own in inputs.split(CHUNK)])
-            for node, inputs in candidates.items()
-        }
+        return torch.cat([passes.gain(node, inputs, fantasies, current) for inputs in candidates.split(CHUNK)])
 
 
 def full_knowledge_gradient(
     agent: PurchaseAgent, designs: Tensor, candidates: Tensor, fantasies: int, samples: int
 ) -> Tensor:
-    """Return the value of information of full evaluations, ``(b,)``, at least 0.
+    """Return the knowledge gradient of full evaluations, ``(b,)``; arguments as of :func:`knowledge_gradient`.
 
-    Args:
-        agent: the agent, whose network has the posteriors.
-        designs: parameters of full evaluations, ``a x q``.
-        candidates: parameters of the full evaluations to value, ``b x q``.
-        fantasies: number of fantasies of each.
-        samples: number of draws of the nodes' functions.
+    The candidates are parameters ``b x q``.
     """
     with torch.no_grad():
         passes = _Passes(agent, designs, samples)
@@ -67,15 +57,15 @@ def full_knowledge_gradient(
 
 
 class _Passes:
-    """Passes of all designs through the network."""
+    """Passes of all designs through the network, with and without fantasies."""
 
     def __init__(self, agent: PurchaseAgent, designs: Tensor, samples: int) -> None:
         self._agent, self._network = agent, agent.network
         self._columns = designs.split(1, -1)
         self._draws = normals(self._network.nodes, samples, seed=0)
-        self._noise = {node: self._network.noise_of(node, u) for node, u in agent.uniforms_of_noise(samples).items()}
-        # Node -> inputs, means and standard deviations, ``a x s``, and values, without fantasies.
-        self._now: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+        self._noise = agent.draw_noise(samples)
+        # Without fantasies: node -> inputs, means and standard deviations, and node -> values ``a x s``.
+        self._posteriors: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
         self._values: dict[str, Tensor] = {}
         self._network.update()
         for node in self._network.nodes:
@@ -84,18 +74,15 @@ class _Passes:
     def _inputs(self, node: str, values: Mapping[str, Tensor]) -> Tensor:
         return self._network.node_inputs(node, values, self._columns)
 
-    def _is_known(self, node: str) -> bool:
-        return node == self._agent.task.reward and self._agent.task.composition is not None
-
     def _value(self, node: str, points: Tensor) -> Tensor:
-        if self._is_known(node):
+        if self._agent.is_composition(node):
             return self._agent.node_value(node, points, self._agent.sample_nodes(1))
         mean, std = self._network.surrogates[node].posterior(points)
-        if node not in self._now:
-            self._now[node] = points, mean, std
-        return self._shift(node, mean, std)
+        if node not in self._posteriors:
+            self._posteriors[node] = points, mean, std
+        return self._sample(node, mean, std)
 
-    def _shift(self, node: str, mean: Tensor, std: Tensor) -> Tensor:
+    def _sample(self, node: str, mean: Tensor, std: Tensor) -> Tensor:
         value = mean + std * self._draws[node].to(mean)
         return value + self._noise[node] if node in self._noise else value
 
@@ -113,14 +100,14 @@ class _Passes:
         """Return the mean gain of the best posterior mean by a value of a node at inputs ``b x d``, ``(b,)``."""
         surrogate = self._network.surrogates[node]
         assert isinstance(surrogate, GaussianProcess)
-        points, mean, std = self._now[node]
-        spread = surrogate.posterior(inputs)[1].square() + surrogate.noise_scale.square()
+        points, mean, std = self._posteriors[node]
+        variance = surrogate.posterior(inputs)[1].square() + surrogate.noise_scale.square()
         # Standardised fantasies, symmetric so that their mean is 0.
         quantiles = (torch.arange(fantasies, dtype=torch.float64) + 0.5) / fantasies
         standard_fantasies = torch.special.ndtri(quantiles).to(mean)
-        slope, lower = _update(std, surrogate.covariance(points, inputs), spread)
+        slope, lower = _update(std, surrogate.covariance(points, inputs), variance)
         means = mean + slope[:, None] * standard_fantasies[:, None, None]
-        fantasised = self._shift(node, means, lower[:, None].expand_as(means))
+        fantasised = self._sample(node, means, lower[:, None].expand_as(means))
         best = self.rewards({node: fantasised}).mean(-1).amax(-1)
         return (best.mean(-1) - current).clamp_min(0.0)
 
@@ -132,28 +119,28 @@ class _Passes:
         for node in self._network.nodes:
             inputs = self._network.node_inputs(node, fantasised, point.split(1, -1))
             points = self._inputs(node, values)
-            if self._is_known(node):
+            if self._agent.is_composition(node):
                 values[node] = self._value(node, points)
                 continue
-            surrogate, own = self._network.surrogates[node], draws[node].to(inputs)
+            surrogate, standard_fantasies = self._network.surrogates[node], draws[node].to(inputs)
             assert isinstance(surrogate, GaussianProcess)
             inputs = inputs[0].expand(fantasies, -1)
             mean, std = surrogate.posterior(points)
-            expected, spread = surrogate.posterior(inputs)
-            spread = spread.square() + surrogate.noise_scale.square()
-            fantasised[node] = (expected + spread.sqrt() * own)[None]
+            expected, expected_std = surrogate.posterior(inputs)
+            variance = expected_std.square() + surrogate.noise_scale.square()
+            fantasised[node] = (expected + variance.sqrt() * standard_fantasies)[None]
             covariance = surrogate.covariance(points, inputs)
             if points.dim() == 4:
                 # Each fantasy has inputs of its own.
                 covariance = covariance.diagonal(dim1=0, dim2=-1)
-            slope, lower = _update(std, covariance, spread)
-            values[node] = self._shift(node, mean + slope * own[:, None, None], lower)
+            slope, lower = _update(std, covariance, variance)
+            values[node] = self._sample(node, mean + slope * standard_fantasies[:, None, None], lower)
         best = values[self._agent.task.reward].mean(-1).amax(-1)
         return (best.mean() - current).clamp_min(0.0)
 
 
 def _update(std: Tensor, covariance: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the effect of observations at b inputs on posteriors at points ``...``, each ``b x ...``.
+    """Return the effect of single observations at b inputs on the posterior at other points, ``b x ...``.
 
     Args:
         std: posterior standard deviations at the points, ``...`` or ``b x ...``.

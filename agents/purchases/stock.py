@@ -1,4 +1,4 @@
-"""Stock of partial mode, by the environment's rules: the nodes that have been made."""
+"""Stock: the nodes that an agent of partial mode has made, by the environment's rules of which can be reused."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ class Stock:
 
     Attributes:
         nodes: all nodes, in topological order.
-        entering: which parameters (columns) enter each node or its ancestors, ``(n, q)``.
+        entering: whether each parameter enters a node or an ancestor of the node, ``(n, q)``.
     """
 
     def __init__(self, task: PartialTask) -> None:
         self.nodes = task.nodes
-        ancestries = [task.diagram.ancestors([node]) for node in task.nodes]
-        width = len(task.action_domains)
-        self.entering = np.array(
-            [
-                [any(i in task.action_nodes.get(node, ()) for node in ancestry) for i in range(width)]
-                for ancestry in ancestries
-            ]
-        )
-        self._points = np.empty((0, width))
+        dim = len(task.action_domains)
+        self.entering = np.zeros((len(task.nodes), dim), dtype=bool)
+        for index, node in enumerate(task.nodes):
+            for ancestor in task.diagram.ancestors([node]):
+                self.entering[index, list(task.action_nodes.get(ancestor, ()))] = True
+        self._points = np.empty((0, dim))
         self._made = np.empty((0, len(task.nodes)), dtype=bool)
         self._values = np.empty((0, len(task.nodes)))
 
@@ -55,7 +52,7 @@ class Stock:
         return np.unique(points, axis=0)
 
     def combinations(self, indices: Sequence[int], limit: int, rng: np.random.Generator) -> np.ndarray:
-        """Return at most ``limit`` points with which all these nodes were made, NaN for parameters that enter none."""
+        """Return at most ``limit`` points with which some nodes were all made, NaN for parameters that enter none."""
         joined = np.full((1, self._points.shape[1]), np.nan)
         for index in indices:
             old, new = joined[:, None], self.parameters_of(index)[None]

@@ -53,7 +53,7 @@ def test_the_knowledge_gradient_is_that_of_models_with_the_fantasies_as_data():
     designs = torch.linspace(0.0, 1.0, 9, dtype=torch.float64)[:, None]
     gp = agent.network.surrogates["f0"]
     inputs = torch.tensor([[0.13], [0.62]], dtype=torch.float64)
-    gains = knowledge_gradient(agent, designs, {"f0": inputs}, 4, 16)["f0"]
+    gains = knowledge_gradient(agent, "f0", inputs, designs, 4, 16)
     with torch.no_grad():
         now = agent.expected_reward(designs, 16).max()
         means, stds = gp.posterior(inputs)
