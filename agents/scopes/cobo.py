@@ -17,8 +17,7 @@ class CoBO(CoCaBO):
 
     Args:
         beta: factor of beta(n), whose square root multiplies the standard deviation; finite, at least 0.
-        backend: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"`` (the
-            default of BoTorch).
+        backend: kind of GP, as for CoCaBO.
         device: torch device.
 
     Raises:

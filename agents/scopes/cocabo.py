@@ -1,9 +1,10 @@
 """CoCaBO: contextual causal Bayesian optimisation (Arsenyan, Grosnit, Bou-Ammar & Dalalyan), Algorithms 1 and 2.
 
-The possibly optimal mixed policy scopes of the causal diagram are the arms of a bandit; those with equal variables and
-contexts are one arm. Each arm i has a GP from its variables x and contexts c to the reward. A round picks the arm with
-the highest ``U_i + rho_i(n) / sqrt(n)``, an average over contexts (see :mod:`cbo_gym.agents.scopes.arm_index`), and
-plays in it the x that maximises ``mean + sqrt(beta_i(n)) std`` at the observed context.
+A *scope* is a set of variables, each with the contexts on which its value may depend. The possibly optimal mixed policy
+scopes of the causal diagram are the arms of a bandit; scopes with equal variables and contexts are one arm. Each arm i
+has a GP from its variables x and contexts c to the reward. A round picks the arm with the highest
+``U_i + rho_i(n) / sqrt(n)``, where U_i is an average over contexts (see :mod:`cbo_gym.agents.scopes.arm_index`), and
+plays the x of the arm that maximises ``mean + sqrt(beta_i(n)) std`` in the observed context.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from cbo_gym.task import Action, ContextualTask, Info, Mode, Observation
 
 # Probability delta with which the bounds may fail.
 CONFIDENCE = 0.1
+# Default of the argument beta.
 BETA = 0.05
 
 Index = Literal["posterior", "published"]
@@ -39,15 +41,15 @@ class CoCaBO(Agent):
     Args:
         beta: factor of beta_i(n), whose square root multiplies the standard deviation; finite, at least 0.
         rho: factor of rho_i(n), the exploration bonus of an arm; finite, at least 0.
-        index: the value of an arm: ``"posterior"`` (the highest bounds of its present model) or ``"published"``
-            (Algorithm 2 to the letter: running averages, one first play each).
-        backend: the arms' model: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or
-            ``"botorch"`` (the default of BoTorch).
-        use_contexts: False if all arms ignore their contexts (the paper's ablation).
+        index: the value U_i of an arm: ``"posterior"`` for the highest bounds of its present model, ``"published"`` for
+            Algorithm 2: running averages, after one play of each arm.
+        backend: kind of the arms' GPs: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after
+            HEBO), or ``"botorch"`` (the default of BoTorch).
+        use_contexts: whether arms use their contexts; False for the paper's ablation.
         device: torch device.
 
     Attributes:
-        arms: the scopes among which it chooses, each with its own model.
+        arms: the scopes among which the agent chooses, each with its own model.
 
     Raises:
         ArgumentError: if an argument is out of range; by :meth:`reset` if the task offers no scope that can be an arm.
@@ -73,22 +75,20 @@ class CoCaBO(Agent):
         self.device = require_device(device)
 
     def setup(self, seed: int) -> None:
-        # Contexts of past rounds.
+        # Contexts of past rounds, and of the present one.
         self._contexts: list[np.ndarray] = []
-        # Context of the present round.
         self._context = np.zeros(len(self.task.contexts))
         self._played: ScopeArm | None = None
-        self._index = INDICES[self.index]()
-        chosen = [(scope, contexts if self.use_contexts else frozenset()) for scope, contexts in self.choose_scopes()]
-        for scope, contexts in chosen:
+        self._arm_values = INDICES[self.index]()
+        self.arms = []
+        for scope, relevant_contexts in self.choose_scopes():
+            contexts = relevant_contexts if self.use_contexts else frozenset()
             self._warn_of_changes(members(self.task.scopes[scope])[0], contexts)
-        self.arms = [
-            ScopeArm(self.task, scope, contexts, self.backend, int(self.rng.integers(2**31)), self.device)
-            for scope, contexts in chosen
-        ]
+            arm_seed = int(self.rng.integers(2**31))
+            self.arms.append(ScopeArm(self.task, scope, contexts, self.backend, arm_seed, self.device))
 
     def _warn_of_changes(self, variables: frozenset[str], contexts: frozenset[str]) -> None:
-        """Warn if setting the variables changes contexts on which their values depend, by a known diagram."""
+        """Warn if the diagram is known and setting the variables changes contexts on which their values depend."""
         if self.task.graph.diagram is None:
             return
         changed = sorted(contexts & self.task.diagram.mutilate(variables).descendants(variables))
@@ -103,20 +103,23 @@ class CoCaBO(Agent):
     def choose_scopes(self) -> list[tuple[int, frozenset[str]]]:
         """Return the arms: indices of the task's scopes, and their relevant contexts.
 
-        They are the possibly optimal scopes over the variables and contexts of the task's scopes, without redundant
-        ones. A possibly optimal scope is played through a scope of the task that sets the same variables and allows at
-        least its contexts.
+        The arms are the possibly optimal scopes over the variables and contexts of the task's scopes, without redundant
+        scopes. A possibly optimal scope is played through a scope of the task that sets the same variables and allows
+        at least its contexts.
         """
         task = self.task
         offered = [members(scope) for scope in task.scopes]
-        useful = [scope for scope in offered if scope[0] in {v for v, _ in self._possibly_optimal([scope])}]
+        useful = [scope for scope in offered if any(scope[0] == best for best, _ in self._possibly_optimal([scope]))]
         if not any(variables for variables, _ in useful):
-            pairs = [(sorted(variables), sorted(contexts)) for variables, contexts in self._possibly_optimal(offered)]
-            others = sorted(f"{variables} by {contexts}" for variables, contexts in pairs if variables)
+            set_variables = [sorted(variables) for variables, _ in offered if variables]
+            alternatives = sorted(
+                f"{sorted(variables)} by {sorted(contexts)}"
+                for variables, contexts in self._possibly_optimal(offered)
+                if variables
+            )
             raise ArgumentError(
-                f"{task.env_id} offers no scope that is worth playing: those that set something, "
-                f"{[sorted(variables) for variables, _ in offered if variables]}, are redundant on its diagram; "
-                f"scopes that are not: {others}"
+                f"{task.env_id} offers no scope that is worth playing: those that set something, {set_variables}, are "
+                f"redundant on its diagram; scopes that are not: {alternatives}"
             )
         arms = {
             (index, contexts)
@@ -138,36 +141,36 @@ class CoCaBO(Agent):
         self.set_context(observation["context"])
         seed = int(self.rng.integers(2**31))
         self._played = self._pick()
-        if len(self._played.rounds) < self._index.filling:
-            return self._played.first()
-        return self._played.act(self._context, self._index.within * self._width(self._played), seed)
+        if len(self._played.rounds) < self._arm_values.filling:
+            return self._played.first_action()
+        return self._played.act(self._context, self._arm_values.within * self._width(self._played), seed)
 
     def set_context(self, context: np.ndarray) -> None:
         self._context = context.copy()
 
     def _pick(self) -> ScopeArm:
-        enough = self._index.first_plays(len(self.arms), self.task.horizon)
-        fresh = [arm for arm in self.arms if len(arm.rounds) < enough]
-        if fresh or len(self.arms) == 1:
-            return min(fresh or self.arms, key=lambda arm: len(arm.rounds))
+        first_plays = self._arm_values.first_plays(len(self.arms), self.task.horizon)
+        rarest = min(self.arms, key=lambda arm: len(arm.rounds))
+        if len(rarest.rounds) < first_plays or len(self.arms) == 1:
+            return rarest
         contexts = np.stack([*self._contexts, self._context])
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
 
     def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
         """Return the index of a played arm, ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
         bonus = self.rho * float(arm.gp.noise_scale) * self._growth(arm) / math.sqrt(len(arm.rounds))
-        return self._index.value(arm, contexts, self._width(arm)) + bonus
+        return self._arm_values.value(arm, contexts, self._width(arm)) + bonus
 
     def _width(self, arm: ScopeArm) -> float:
         return math.sqrt(self.beta * self._growth(arm))
 
     def _growth(self, arm: ScopeArm) -> float:
-        plays = self._index.plays(arm, 1 + len(self.history))
+        plays = self._arm_values.plays(arm, 1 + len(self.history))
         return math.log(len(self.arms) * arm.dim * plays / CONFIDENCE)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         if (arm := self._arm_of(action)) is not None:
-            self._index.note(arm, action, self._context, self._width(arm))
+            self._arm_values.record(arm, action, self._context, self._width(arm))
             arm.observe(action, self._context, float(reward), len(self.history))
         self._contexts.append(self._context)
         self.set_context(observation["context"])
@@ -176,16 +179,18 @@ class CoCaBO(Agent):
     def _arm_of(self, action: Action) -> ScopeArm | None:
         """Return the arm of an action, which the agent need not have chosen; ``None`` if no arm has its scope."""
         arms = [arm for arm in self.arms if arm.scope == int(action["scope"])]
-        return self._played if self._played in arms else arms[0] if arms else None
+        if self._played in arms:
+            return self._played
+        return arms[0] if arms else None
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         arm = self._arm_of(action)
         return {} if arm is None or not arm.rounds else {self.task.reward: arm.bound_of(action, self._context, 0.0)}
 
     def recommend(self) -> Action:
-        """Return the best action of the arm with the most plays, in the context that was observed last.
+        """Return the best action of the arm with the most plays, in the last context.
 
-        As long as no arm has been played, it is the best action of the other rounds.
+        If no arm has been played yet, return the best action of the other rounds.
         """
         most_played = max(self.arms, key=lambda arm: len(arm.rounds))
         return most_played.recommend(self._context) if most_played.rounds else super().recommend()

@@ -30,10 +30,9 @@ BACKENDS: dict[str, MakeSurrogate] = {
 }
 # Largest number of contexts over which an arm's value is averaged.
 MAX_CONTEXTS = 40
-# Number of values for each variable among which the highest bound in a context is searched.
-CANDIDATES = 128
-MAX_CANDIDATES = 512
-# Number of the last played values, which are candidates too.
+# Number of candidates for each variable, and in all, among which the highest bound in a context is searched.
+CANDIDATES, MAX_CANDIDATES = 128, 512
+# Number of the last played values that are candidates too.
 LATEST = 32
 
 
@@ -42,17 +41,16 @@ class ScopeArm:
 
     Args:
         task: contextual task.
-        scope: index of the scope among the task's.
-        contexts: contexts that the values depend on.
-        backend: ``"plain"`` (squared exponential), ``"warped"`` (inputs and outputs, after HEBO), or ``"botorch"``
-            (BoTorch's default).
+        scope: index of the scope in ``task.scopes``.
+        contexts: contexts on which the values depend.
+        backend: kind of GP, as for CoCaBO.
         seed: seed of the first values and of the candidates.
         device: torch device.
 
     Attributes:
         gp: GP of the reward; its inputs are the variables, then the contexts.
         dim: the larger of the numbers of variables and contexts, at least 1.
-        rounds: the indices of the rounds in which it was played, from 0.
+        rounds: indices in the history of the rounds in which the arm was played.
     """
 
     def __init__(
@@ -70,8 +68,8 @@ class ScopeArm:
         self._features = BoxFeatures(Domains([(0.0, 1.0)] * dim))
         count = min(MAX_CANDIDATES, CANDIDATES * dim)
         engine = SobolEngine(max(1, dim), scramble=True, seed=seed)
-        self._spread = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
-        # A constant input if there are no others.
+        self._candidates = engine.draw(max(1, count), dtype=torch.float64)[:, :dim].to(device)
+        # With neither variables nor contexts, the GP has a constant input.
         inputs = max(1, dim + len(self._context_columns))
         name = f"{task.reward} in scope {scope}"
         self.gp = BACKENDS[backend](name, inputs, rescale=range(dim, inputs), device=device)
@@ -108,12 +106,12 @@ class ScopeArm:
         self.gp.update()
         self.rounds.append(round_)
 
-    def first(self) -> Action:
-        """Return the next action of a sequence that fills the box evenly, for the plays before there is a model."""
-        return self._action(self._spread[len(self.rounds) % len(self._spread)].cpu().numpy())
+    def first_action(self) -> Action:
+        """Return the next action of a sequence that fills the box evenly, for the first plays."""
+        return self._action(self._candidates[len(self.rounds) % len(self._candidates)].cpu().numpy())
 
     def bound_of(self, action: Action, context: np.ndarray, width: float) -> float:
-        """Return the bound of an action, in its context; without data that of a prior with mean 0 and variance 1."""
+        """Return the bound of an action in a context; without data, of a prior with mean 0 and variance 1."""
         if not self.rounds:
             return width
         with torch.no_grad():
@@ -131,7 +129,7 @@ class ScopeArm:
     def highest_bounds(self, contexts: np.ndarray, width: float) -> np.ndarray:
         """Return the highest bound in each of at most ``MAX_CONTEXTS`` contexts, evenly spaced among ``(n, k)``."""
         indices = np.linspace(0, len(contexts) - 1, min(len(contexts), MAX_CONTEXTS)).round().astype(int)
-        values = torch.cat([self._spread, self.gp.inputs[-LATEST:, : len(self._members)]])
+        values = torch.cat([self._candidates, self.gp.inputs[-LATEST:, : len(self._members)]])
         points = torch.stack([self._inputs(values, context) for context in contexts[indices]])
         with torch.no_grad():
             return self.gp.bound(points, width).amax(-1).cpu().numpy()
@@ -160,6 +158,6 @@ class ScopeArm:
         return torch.cat([values, contexts.expand(*values.shape[:-1], -1)], -1)
 
     def _action(self, values: np.ndarray) -> Action:
-        full = np.full(self._count, UNSET)
-        full[self._members] = values
-        return {"scope": np.int64(self.scope), "values": full}
+        all_values = np.full(self._count, UNSET)
+        all_values[self._members] = values
+        return {"scope": np.int64(self.scope), "values": all_values}

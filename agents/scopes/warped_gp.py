@@ -54,15 +54,15 @@ class WarpedKernel(Kernel):
 
 
 class WarpedGP(GaussianProcess):
-    """GP regression of a transformed scalar. Posteriors are of the transformed outputs, bounds of the original ones.
+    """GP regression of a transformed scalar; posteriors are of transformed outputs, bounds are in the original units.
 
-    With skewed noise the bound of width 0 is about the median, rather than the mean. The Yeo-Johnson parameter and the
-    scale are fitted together with the hyper-parameters.
+    With skewed noise the bound of width 0 is about the median rather than the mean of the outputs. The Yeo-Johnson
+    parameter and the scale are fitted together with the hyper-parameters.
 
     Args:
         name: name of the modelled node, as for :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
         dim: number of inputs.
-        settings: other arguments of that class, without ``covariance``; the noise must be learned.
+        settings: other arguments of that class except ``covariance``; the noise must be learned.
 
     References:
         Cowen-Rivers et al. (2022), HEBO: pushing the limits of sample-efficient hyper-parameter optimisation;
