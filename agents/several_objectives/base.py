@@ -1,4 +1,8 @@
-"""SeveralObjectivesAgent: the base class of the methods for several objectives."""
+"""SeveralObjectivesAgent: the base class of the methods for several objectives, and their reference points.
+
+Rewards are vectors with an entry for each objective, all of which are maximised. The *front* of some vectors is the set
+of the non-dominated ones.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,9 @@ from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 
 # The objective that is computed from the action, not observed.
 COST = "cost"
+# Largest number of actions over which an improvement of the hypervolume is computed.
 MAX_BASELINE = 24
-# Number of random actions at which the model predicts its front.
+# Number of random actions whose predicted rewards form a front.
 FRONT_SAMPLES = 512
 # Distance of the reference point below the front, as a share of the front's range.
 MARGIN = 0.1
@@ -50,12 +55,12 @@ class SeveralObjectivesAgent(SearchAgent):
             )
         self.observed = [objective.name for objective in self.task.objectives if objective.name != COST]
         self._signs = torch.tensor([objective.sign for objective in self.task.objectives], dtype=torch.float64)
-        self._is_paid_for = len(self.observed) < len(self.task.objectives)
+        self._has_cost = len(self.observed) < len(self.task.objectives)
 
     def front_first(self, estimates: np.ndarray, searched: Collection[frozenset[str]] | None) -> list[Action]:
-        """Return the actions played, the non-dominated ones first.
+        """Return the actions played, those with non-dominated estimates ``(n, m)`` first.
 
-        Actions on target sets that are not in ``searched`` are left out, unless all are; None stands for all sets.
+        Actions on target sets that are not in ``searched`` (None for all sets) are left out, unless none would remain.
         """
         order = np.argsort(~non_dominated(estimates), kind="stable")
         actions = [self.history[index].action for index in order]
@@ -65,14 +70,15 @@ class SeveralObjectivesAgent(SearchAgent):
         return [action for action in actions if targets[int(action["target"])] in searched] or actions
 
     def rewards_of(self, nodes: Tensor, inputs: Tensor) -> Tensor:
-        """Return reward vectors, ``... x m``, of values of the observed objectives; costs are computed from the inputs.
+        """Return reward vectors, ``... x m``.
 
         Args:
-            nodes: ``... x len(observed)``.
-            inputs: features of actions, ``... x input_dim``, whose leading dimensions broadcast against ``nodes``.
+            nodes: values of the observed objectives, ``... x len(observed)``.
+            inputs: features of actions, ``... x input_dim``, from which costs are computed; the leading dimensions
+                broadcast against those of ``nodes``.
         """
         columns = dict(zip(self.observed, nodes.unbind(-1), strict=True))
-        if self._is_paid_for:
+        if self._has_cost:
             columns[COST] = cost_of(self.task, inputs).expand(nodes.shape[:-1])
         return torch.stack([columns[objective.name] for objective in self.task.objectives], -1) * self._signs.to(nodes)
 
@@ -103,9 +109,9 @@ class SeveralObjectivesAgent(SearchAgent):
             if (posterior := self.posterior(actions)) is None:
                 return None
             means, stds = posterior
-            certain = stds.new_zeros(len(stds))
+            cost_std = stds.new_zeros(len(stds))
             columns = dict(zip(self.observed, stds.unbind(-1), strict=True))
-            stds = torch.stack([columns.get(objective.name, certain) for objective in self.task.objectives], -1)
+            stds = torch.stack([columns.get(objective.name, cost_std) for objective in self.task.objectives], -1)
             rewards = self.rewards_of(means, self.features.of_actions(actions).to(means))
         return rewards.cpu().numpy(), stds.cpu().numpy()
 
@@ -125,18 +131,18 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
 
     Args:
         task: a task with a known diagram.
-        unsupported: whether to include sets that only reach points below the convex hull of the front.
+        unsupported: whether to include sets that only reach points of the front below its convex hull.
 
     Raises:
         HiddenGraphError: if the diagram is hidden.
     """
     names = [objective.name for objective in task.objectives if objective.name != COST]
     if len(names) < len(task.objectives):
-        first, *others = names
-        optimal = minimal_intervention_sets(task.diagram, first, task.manipulable, constrained=others)
+        optimal = minimal_intervention_sets(task.diagram, names[0], task.manipulable, constrained=names[1:])
     else:
-        optimal = (pareto_sets if unsupported else supported_sets)(task.diagram, names, list(task.manipulable))
-    # The task may offer none of them.
+        find_sets = pareto_sets if unsupported else supported_sets
+        optimal = find_sets(task.diagram, names, list(task.manipulable))
+    # The task may have none of these sets.
     return [target for target in task.targets if target in optimal] or list(task.targets)
 
 
@@ -147,14 +153,14 @@ def reference_of(
     seed: int,
     device: str = "cpu",
 ) -> np.ndarray:
-    """Return a reference point below the front that a model predicts, by BoTorch's rule.
+    """Return a reference point below the front that a model predicts, ``(m,)``, by BoTorch's rule.
 
-    The prediction covers actions that were not played, because a reference point below the front of the played actions
-    would ignore the ends of the true front.
+    The model predicts actions that were not played too: a reference point below the front of the played actions would
+    ignore the ends of the true front.
 
     Args:
         estimates: reward vectors of the actions played, ``(n, m)``.
-        predict: function of features of actions to the model's means of their reward vectors.
+        predict: function from features of actions, ``n x d``, to the model's means of their reward vectors, ``(n, m)``.
         features: features of the task's actions.
         seed: seed of the random actions at which the model predicts.
         device: torch device of the model.
@@ -169,16 +175,15 @@ def reference_of(
 
 
 def scale_of(estimates: np.ndarray, device: str) -> tuple[Tensor, Tensor]:
-    """Return the mean of reward vectors ``(n, m)``, and the width of their range, ``(m,)`` each."""
+    """Return the mean of reward vectors ``(n, m)`` and the width of their range, ``(m,)`` each."""
     width = np.maximum(np.ptp(estimates, axis=0), 1e-9)
     return torch.from_numpy(estimates.mean(axis=0)).to(device), torch.from_numpy(width).to(device)
 
 
 def baseline_of(estimates: np.ndarray) -> np.ndarray:
-    """Return indices of the actions played that form the baseline of an improvement: at most :data:`MAX_BASELINE`.
+    """Return indices of at most :data:`MAX_BASELINE` played actions, given the estimates ``(n, m)`` of all.
 
-    These are the actions whose estimates ``(n, m)`` are on the front, spread out over it if there are too many, and
-    then the front of the rest.
+    These are the actions on the front, spread out over it if there are too many, then those on the front of the rest.
     """
     remaining, baseline = np.arange(len(estimates)), np.zeros(0, dtype=int)
     while len(remaining) and len(baseline) < MAX_BASELINE:

@@ -1,8 +1,8 @@
 """Causal ParetoSelect (Bhatija, Zuercher, Thumm & Bohné 2025, Algorithm 1).
 
-Each target set that can be Pareto-optimal on the diagram is a separate problem, with a GP from its values to each
-objective. A search finds the Pareto set of the posterior means, from which a batch is picked greedily by the gain in
-the hypervolume of the set's front. The method plays the batch of the set with the greatest relative gain.
+Each target set that can be Pareto-optimal on the diagram is a *local problem*, with a GP from its values to each
+objective. A search finds the Pareto set of the posterior means. From it, a batch is picked greedily by the gain in the
+hypervolume of the local front. The method plays the batch of the local problem with the greatest relative gain.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, sets_worth_setting
 from cbo_gym.task import Action, HardTask, Info, Observation
 
-# Number of random rounds on each set before it is modelled.
-FIRST = 5
-# Sizes of the search.
+# Number of random rounds on each set before batches are planned.
+FIRST_ROUNDS = 5
+# Sizes of the search for a Pareto set.
 GENERATIONS, CHILDREN, ARCHIVE = 60, 128, 120
 
 
 @dataclass
 class _Local:
-    """One target set: the columns of its values among the inputs, its GPs, and the worst of its first rewards."""
+    """The local problem of one target set."""
 
+    # Columns of the set's variables among the features.
     members: list[int]
+    # Objective -> GP.
     surrogates: dict[str, GaussianProcess]
+    # Elementwise minimum of the first rewards.
     worst: np.ndarray | float = np.inf
 
     def points(self, inputs: Tensor) -> Tensor:
@@ -42,8 +45,8 @@ class _Local:
         return inputs[..., self.members] if self.members else torch.zeros_like(inputs[..., :1])
 
     @property
-    def played(self) -> Tensor:
-        """The GPs' inputs of the rounds in which the set was played."""
+    def played_points(self) -> Tensor:
+        """The GPs' inputs in the rounds in which the set was played."""
         return next(iter(self.surrogates.values())).inputs
 
 
@@ -54,7 +57,6 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         batch: number of rounds that are planned together, 1 to 100 (5 as in the published program).
 
     Attributes:
-        features: features of the task's actions.
         sets: the target sets that are explored; in soft mode one set of all coordinates.
 
     Raises:
@@ -91,11 +93,11 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         points = local.points(self.features.of_actions([action]))
         for name, value in self.objective_values(observation).items():
             local.surrogates[name].add(points, value)
-        if len(local.played) <= FIRST:
+        if len(local.played_points) <= FIRST_ROUNDS:
             local.worst = np.minimum(local.worst, reward)
 
     def _local_of(self, action: Action) -> _Local | None:
-        """Return the set that an action sets; ``None`` if it is not explored."""
+        """Return the local problem of an action; ``None`` if its set is not explored."""
         target = self.task.targets[int(action["target"])] if isinstance(self.task, HardTask) else self.sets[0]
         return self._locals.get(target)
 
@@ -105,16 +107,16 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         return self.features.decode(self._planned.pop(0))
 
     def _plan(self, rng: np.random.Generator) -> list[Tensor]:
-        """Plan the batch of the set with the greatest relative gain, as search points."""
-        rarest = min(self._locals.values(), key=lambda local: len(local.played))
-        if len(rarest.played) < (FIRST if rarest.members else 1):
+        """Return the batch of the local problem with the greatest relative gain, as search points."""
+        rarest = min(self._locals.values(), key=lambda local: len(local.played_points))
+        if len(rarest.played_points) < (FIRST_ROUNDS if rarest.members else 1):
             return [self._point(rarest, rng.random(len(rarest.members)))]
         proposals = [(local, *self._propose(local, rng)) for local in self._locals.values()]
         best, _, batch = max(proposals, key=lambda proposal: proposal[1])
         return [self._point(best, values) for values in batch]
 
     def _propose(self, local: _Local, rng: np.random.Generator) -> tuple[float, list[np.ndarray]]:
-        """Return the relative gain of a set's hypervolume by its batch, as predicted, and the batch."""
+        """Return the predicted relative gain of the local hypervolume by a batch, and the batch as values."""
         dim = len(local.members)
         estimates = self._estimates(local)
         front = estimates[non_dominated(estimates)]
@@ -127,22 +129,24 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             children=CHILDREN,
             size=ARCHIVE,
         )
-        initial = value = hypervolume(front, reference)
-        chosen: list[np.ndarray] = []
+        initial = volume = hypervolume(front, reference)
+        batch: list[np.ndarray] = []
         remaining = np.arange(len(pareto_set.box))
-        while len(remaining) and len(chosen) < self.batch:
-            values = [hypervolume(np.vstack([front, pareto_set.vectors[row]]), reference) for row in remaining]
-            top = int(np.argmax(values))
-            front, value = np.vstack([front, pareto_set.vectors[remaining[top]]]), values[top]
-            chosen.append(pareto_set.points[remaining[top], :dim])
-            remaining = np.delete(remaining, top)
-        gain = value - initial
-        return (gain / initial if initial > 0.0 else np.inf if gain > 0.0 else 0.0), chosen
+        while len(remaining) and len(batch) < self.batch:
+            volumes = [hypervolume(np.vstack([front, pareto_set.vectors[row]]), reference) for row in remaining]
+            best = int(np.argmax(volumes))
+            front, volume = np.vstack([front, pareto_set.vectors[remaining[best]]]), volumes[best]
+            batch.append(pareto_set.points[remaining[best], :dim])
+            remaining = np.delete(remaining, best)
+        gain = volume - initial
+        if initial > 0.0:
+            return gain / initial, batch
+        return (np.inf if gain > 0.0 else 0.0), batch
 
     def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
         """Return posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
         coordinates = inputs = torch.from_numpy(points)
-        if self._is_paid_for:
+        if self._has_cost:
             inputs = self.features.inputs(torch.stack([self._point(local, row) for row in points]))
         if not local.members:
             coordinates = coordinates.new_zeros(len(coordinates), 1)
@@ -152,7 +156,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def _estimates(self, local: _Local) -> np.ndarray:
         """Return posterior means of the rewards of the rounds in which a set was played, ``(n, m)``."""
-        return self._mean(local, local.played[:, : len(local.members)].numpy())
+        return self._mean(local, local.played_points[:, : len(local.members)].numpy())
 
     def _point(self, local: _Local, values: np.ndarray) -> Tensor:
         """Return the search point that sets a set's variables to ``values``."""
@@ -168,7 +172,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         means, stds = [], []
         for action in actions:
             local = self._local_of(action)
-            if local is None or not len(local.played):
+            if local is None or not len(local.played_points):
                 return None
             point = local.points(self.features.of_actions([action]))
             mean, std = zip(*[surrogate.posterior(point) for surrogate in local.surrogates.values()], strict=True)
@@ -183,19 +187,18 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         draws = {name: np.full((count, len(actions)), np.nan) for name in self.observed}
         for index, local in enumerate(self._locals.values()):
             columns = [column for column, action in enumerate(actions) if self._local_of(action) is local]
-            if columns and len(local.played):
+            if columns and len(local.played_points):
                 points = local.points(inputs[columns])
-                for name, drawn in (sample_each(local.surrogates, points, count, seed + index, noise) or {}).items():
-                    draws[name][:, columns] = drawn
+                local_draws = sample_each(local.surrogates, points, count, seed + index, noise) or {}
+                for name, values in local_draws.items():
+                    draws[name][:, columns] = values
         return draws
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         """Return predictions from the other rounds on the same set; rounds on sets not explored are left out."""
-        each = [leave_one_out(local.surrogates) for local in self._locals.values() if len(local.played)]
-        return {
-            name: LeaveOneOut.join([predictions[name] for predictions in each])
-            for name in (self.observed if each else ())
-        }
+        played = [local for local in self._locals.values() if len(local.played_points)]
+        predictions = [leave_one_out(local.surrogates) for local in played]
+        return {name: LeaveOneOut.join([of_set[name] for of_set in predictions]) for name in self.observed if played}
 
     def estimated_rewards(self) -> np.ndarray:
         """Return posterior means by the sets' models; for actions on other sets, the observed rewards."""

@@ -46,11 +46,10 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
     """Noisy expected hypervolume improvement on all variables. Plays soft and hard tasks with several objectives.
 
     Args:
-        samples: Sobol samples of the posterior, 1 to 4,096.
+        samples: number of Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
 
     Attributes:
-        features: features of the task's actions, the inputs of the GPs.
         surrogates: the GPs of the objectives that are variables, each from the action.
         model: BoTorch model of all ``surrogates``.
 
@@ -141,7 +140,7 @@ class QNEHVISets(QNEHVI):
     """qNEHVI on the target sets that can be Pareto-optimal on the diagram.
 
     Args:
-        unsupported: whether to search also sets that only reach points of the front below its convex hull.
+        unsupported: whether to search sets too that only reach points of the front below its convex hull.
     """
 
     def __init__(self, unsupported: bool = False, samples: int = 32, device: str = "cpu") -> None:

@@ -1,6 +1,6 @@
-"""qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs. A new method of known parts.
+"""qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs, a new combination of known methods.
 
-Networks drawn from the posterior of a GP per node give joint samples of all objectives, each a mean over the nodes'
+Every node has a GP. A network drawn from their posteriors gives a joint sample of all objectives, means over the nodes'
 noise. A round plays the action with the greatest expected gain of hypervolume over the sampled fronts of the actions
 played (Daulton, Balandat & Bakshy 2021).
 """
@@ -25,13 +25,10 @@ from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of, scale_of
 from cbo_gym.task import Action, Info, Observation
 
-# Number of noise samples for each drawn network.
-NOISE_SAMPLES = 8
-SCREENING_DRAWS = 4
-# Number of noise samples for the estimates of rewards.
-MEAN_SAMPLES = 64
-# Number of networks for the posterior of the objectives.
-POSTERIOR_DRAWS = 64
+# Number of noise samples for each drawn network, and for the estimates of rewards.
+NOISE_SAMPLES, MEAN_SAMPLES = 8, 64
+# Number of drawn networks with which random points are screened, and for the posterior of the objectives.
+SCREENING_DRAWS, POSTERIOR_DRAWS = 4, 64
 EFFORT = Effort(raw_samples=512, generations=2, restarts=6)
 
 
@@ -39,7 +36,7 @@ class QNEHVINetwork(SeveralObjectivesAgent):
     """Noisy expected hypervolume improvement on a network of GPs. Plays soft and hard tasks with several objectives.
 
     Args:
-        draws: networks drawn from the posterior, 1 to 256.
+        draws: number of networks drawn from the posterior, 1 to 256.
         device: torch device.
 
     Attributes:
@@ -78,9 +75,8 @@ class QNEHVINetwork(SeveralObjectivesAgent):
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
-        screening, acquisition = (
-            self._improvement(min(draws, self.draws), estimates, seed) for draws in (SCREENING_DRAWS, 10**9)
-        )
+        screening = self._improvement(min(SCREENING_DRAWS, self.draws), estimates, seed)
+        acquisition = self._improvement(self.draws, estimates, seed)
         played = self.front_first(estimates, self.network.minimal)
         return self.maximise(acquisition, screening, played, seed, EFFORT)
 
@@ -111,7 +107,9 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         cells = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
         longest = max(bounds.shape[1] for bounds in cells)
         # Boxes that begin at infinity pad the shorter lists, because no point reaches them.
-        padded = [torch.nn.functional.pad(c, (0, 0, 0, longest - c.shape[1]), value=torch.inf) for c in cells]
+        padded = [
+            torch.nn.functional.pad(bounds, (0, 0, 0, longest - bounds.shape[1]), value=torch.inf) for bounds in cells
+        ]
         lower, upper = torch.stack(padded, 1)
 
         def improvement(inputs: Tensor) -> Tensor:
