@@ -1,4 +1,8 @@
-"""The base class of the methods that fit a linear system."""
+"""LinearSEMAgent: the base class of the methods of subset mode that fit a linear system.
+
+An action of subset mode is a set of nodes. Every node is a linear function of its causes with one vector of weights if
+it is in the set, and with another one if it is not.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ def enumerable_space(task: SubsetTask, max_subsets: int, agent: str) -> SuperArm
     Args:
         task: task of subset mode.
         max_subsets: the largest number of subsets allowed.
-        agent: start of the error message: ``"SubsetUCB keeps a mean for every subset"``.
+        agent: start of the error message, such as ``"SubsetUCB keeps a mean for every subset"``.
     """
     space = task.action_space
     assert isinstance(space, SuperArmSpace)
@@ -29,10 +33,10 @@ def enumerable_space(task: SubsetTask, max_subsets: int, agent: str) -> SuperArm
 
 
 class LinearSEMAgent(Agent):
-    """Base of the methods that know the graph and fit every node's two vectors of weights. Plays subset mode.
+    """Base class of the agents that fit the two vectors of weights of every node. Plays subset mode.
 
     Attributes:
-        model: the regressions.
+        model: the regressions, on the causes of the diagram unless :meth:`fit_to` is called.
 
     Raises:
         UnsupportedModeError: from ``reset``, if a node has several parameters.

@@ -1,9 +1,9 @@
 """GA-LCB (Yan & Tajer 2024): learns a linear system's graph by single interventions, then eliminates subsets.
 
 First, the empty subset and every single node are played in turn, ``rounds`` times each. Node j is a descendant of node
-i if the intervention on i changes its mean by more than half of ``strength``. The Lasso selects the causes of a node
-among its ancestors and the nodes whose interventions have no effect. Then phases play the subsets with wide bounds, and
-eliminate those whose upper bound is below the best one.
+i if the intervention on i changes the mean of j by more than half of ``strength``. The Lasso selects the causes of a
+node among its ancestors and the nodes whose interventions have no effect. Then phases play the subsets with wide
+bounds, and eliminate those whose upper bound is below the best one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class GALCB(LinearSEMAgent):
 
     Args:
         rounds: number of plays of the empty subset, and of each single node, in the first part; at least 1.
-        strength: least effect of an intervention on the mean of a descendant, above 0.
+        strength: smallest effect of an intervention on the mean of a descendant, above 0.
         penalty: penalty of the Lasso, in the units of the node's values, above 0.
         scale: factor of the widths, above 0; the published program has 0.1, the theory more than 10.
 
     Attributes:
         causes: node -> its learned causes; empty before they are learned.
-        active: the remaining subsets, shape ``(n, q)``.
+        active: the subsets that are not eliminated, 0/1 vectors, shape ``(n, q)``.
 
     Raises:
         ArgumentError: if an argument is out of range; from ``reset``, if there are more subsets than 16,384.
@@ -52,27 +52,28 @@ class GALCB(LinearSEMAgent):
         space = enumerable_space(self.task, MAX_SUBSETS, "GA-LCB enumerates all subsets")
         self.fit_to({name: [] for name in self.task.nodes})
         self.causes, self.active = {}, space.all()
-        self._turns = np.concatenate([np.zeros((1, space.arms)), np.eye(space.arms)]).astype(np.int8)
+        # The empty subset, and each node alone.
+        self._first_subsets = np.concatenate([np.zeros((1, space.arms)), np.eye(space.arms)]).astype(np.int8)
         self._phase = 1
 
     def act(self, observation: Observation) -> Action:
         rounds = len(self.history)
-        if not self.causes and rounds < self.rounds * len(self._turns):
-            return self._turns[rounds % len(self._turns)]
+        if not self.causes and rounds < self.rounds * len(self._first_subsets):
+            return self._first_subsets[rounds % len(self._first_subsets)]
         if not self.causes:
             self._learn_graph()
         while len(self.active) > 1:
             upper, widths = self._bounds()
-            wide = widths >= self._bound[-1] * 2.0**-self._phase
-            if wide.any():
+            is_wide = widths >= self._bound[-1] * 2.0**-self._phase
+            if is_wide.any():
                 is_precise = widths.max() < self._bound[-1] / math.sqrt(self.task.horizon)
-                return self.active[int(upper.argmax()) if is_precise else self.rng.choice(np.flatnonzero(wide))]
+                return self.active[int(upper.argmax()) if is_precise else self.rng.choice(np.flatnonzero(is_wide))]
             self.active = self.active[upper >= upper.max() - self._bound[-1] * 2.0 ** (1 - self._phase)]
             self._phase += 1
         return self.active[0]
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
-        # The model is no longer used.
+        # With one subset left, the model is no longer used.
         if self.causes and len(self.active) == 1:
             Agent.update(self, action, observation, reward, info)
         else:
@@ -84,7 +85,7 @@ class GALCB(LinearSEMAgent):
     def _learn_graph(self) -> None:
         actions = np.array([past.action for past in self.history])
         nodes = np.array([past.observation["nodes"] for past in self.history])
-        means = [nodes[(actions == turn).all(axis=1)].mean(axis=0) for turn in self._turns]
+        means = [nodes[(actions == subset).all(axis=1)].mean(axis=0) for subset in self._first_subsets]
         names, count = self.task.nodes, len(self.task.nodes)
         # Whether the row's node affects the column's.
         affects = np.zeros((count, count), dtype=bool)
@@ -93,19 +94,21 @@ class GALCB(LinearSEMAgent):
             affects[node] = np.abs(means[1 + coordinate] - means[0]) > 0.5 * self.strength
             affects[node, node] = False
         affects[-1] = False
-        descendants = affects.sum(axis=1)
+        descendant_counts = affects.sum(axis=1)
         # A node without visible effects may be a cause of all others.
-        descendants[descendants == 0] = count
-        descendants[-1] = 0
-        order = np.argsort(-descendants, kind="stable").tolist()
+        descendant_counts[descendant_counts == 0] = count
+        descendant_counts[-1] = 0
+        order = np.argsort(-descendant_counts, kind="stable").tolist()
         switched = self.model.options(actions)
         for rank, node in enumerate(order):
-            candidates = [other for other in order[:rank] if descendants[other] == count or affects[other, node]]
-            if descendants[node] == count:
-                candidates = []
+            candidates = []
+            if descendant_counts[node] < count:
+                earlier = order[:rank]
+                candidates = [c for c in earlier if descendant_counts[c] == count or affects[c, node]]
             is_cause = self._causes_among(nodes[:, candidates], nodes[:, node], switched[:, node] == 0)
-            self.causes[names[node]] = [names[other] for other in compress(candidates, is_cause)]
+            self.causes[names[node]] = [names[cause] for cause in compress(candidates, is_cause)]
         self.fit_to(self.causes)
+        # Bounds of the absolute values of the nodes.
         self._bound = np.ones(count)
         for node, causes in enumerate(self.model.network.causes):
             self._bound[node] += self._bound[[column - 1 for column in causes[1:]]].sum()
@@ -116,7 +119,7 @@ class GALCB(LinearSEMAgent):
         Args:
             candidates: values of the candidates, ``(rounds, k)``.
             values: values of the node, ``(rounds,)``.
-            unchanged: mask of the rounds that are used: no intervention changed the node's mechanism.
+            unchanged: mask of the rounds to use, in which no intervention changed the node's mechanism, ``(rounds,)``.
         """
         if not candidates.shape[1]:
             return np.zeros(0, dtype=bool)
@@ -128,6 +131,7 @@ class GALCB(LinearSEMAgent):
         return Lasso(alpha=self.penalty).fit((columns - columns.mean(axis=0)) / spread, values[unchanged]).coef_ != 0.0
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the upper bounds of the expected rewards of active subsets, and their widths, ``(n,)`` each."""
         model, options = self.model, self.model.options(self.active)
         means = np.ones((len(options), len(model.names) + 1))
         means[:, 1:] = model.network.means(model.estimates, options)

@@ -1,7 +1,7 @@
 """LinSEM-TS (Varici, Shanmugam, Sattigeri & Tajer 2023): Thompson sampling of the weights of a linear system.
 
 The two vectors of weights of every node have a normal prior N(0, I) and, with a known noise variance, a normal
-posterior. A round draws all vectors from it, and plays the best subset for them.
+posterior. A round draws all vectors from the posterior, and plays the subset that is best for these.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ class LinSEMTS(LinearSEMAgent):
 
     def act(self, observation: Observation) -> Action:
         model = self.model
-        numbers = self.rng.standard_normal(model.estimates.shape)[..., None]
-        deviations = (np.linalg.cholesky(model.inverses) @ numbers)[..., 0]
-        return model.subset(model.network.best(model.estimates + math.sqrt(self.variance) * deviations).options)
+        normals = self.rng.standard_normal(model.estimates.shape)[..., None]
+        deviations = math.sqrt(self.variance) * (np.linalg.cholesky(model.inverses) @ normals)[..., 0]
+        return model.subset(model.network.best(model.estimates + deviations).options)

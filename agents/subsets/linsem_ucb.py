@@ -1,8 +1,8 @@
 """LinSEM-UCB (Varici, Shanmugam, Sattigeri & Tajer 2023): optimism about the weights of a linear system.
 
 The two vectors of weights of every node are fitted by ridge regressions. A round plays the subset with the greatest
-expected reward of any system whose vectors lie in the ellipsoids ``||w - estimate||_V <= 1 + std sqrt(2 log(2 N T) +
-log det V)``.
+expected reward of any system whose vectors w lie in the ellipsoids ``||w - estimate||_V <= 1 + std sqrt(2 log(2 N T) +
+log det V)``, where V is the Gram matrix plus the identity, and N and T are the numbers of nodes and rounds.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class LinSEMUCB(LinearSEMAgent):
 
     def act(self, observation: Observation) -> Action:
         model = self.model
-        chances = 2.0 * math.log(2.0 * len(self.task.nodes) * self.task.horizon)
+        log_term = 2.0 * math.log(2.0 * len(self.task.nodes) * self.task.horizon)
         noise = self.task.noise or {}
         stds = [noise[name].std if name in noise else 1.0 for name in model.names]
-        widths = 1.0 + np.sqrt(np.square(stds)[:, None] * (chances + model.log_determinants))
-        ellipsoids = np.square(self.scale * widths)[:, :, None, None] * model.inverses
+        radii = 1.0 + np.sqrt(np.square(stds)[:, None] * (log_term + model.log_determinants))
+        ellipsoids = np.square(self.scale * radii)[:, :, None, None] * model.inverses
         return model.subset(model.network.best(model.estimates, ellipsoids).options)

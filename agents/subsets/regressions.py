@@ -21,8 +21,9 @@ class SwitchedRegressions:
 
     Attributes:
         names: names of the nodes, in the order of ``causes``.
-        network: the nodes in the order of ``causes``.
-        estimates: for each node and option, the constant, then a weight for each cause: ``(N, 2, 1 + most causes)``.
+        network: the linear network of the nodes, in the order of ``causes``.
+        estimates: weight vectors of each node without (0) and with (1) an intervention on it: the constant, then a
+            weight for each cause, ``(N, 2, 1 + most causes)``.
         inverses: inverses of the Gram matrices plus the identity, ``(N, 2, width, width)``.
         log_determinants: log determinants of the Gram matrices, ``(N, 2)``.
 
@@ -44,9 +45,10 @@ class SwitchedRegressions:
         count, width = len(names), self.network.width
         self._rows = np.arange(count)
         self._arguments = np.zeros((count, width), dtype=int)
-        self._used = np.zeros((count, width))
+        self._is_used = np.zeros((count, width))
         for row, causes_of_node in enumerate(self.network.causes):
-            self._arguments[row, : len(causes_of_node)], self._used[row, : len(causes_of_node)] = causes_of_node, 1.0
+            self._arguments[row, : len(causes_of_node)] = causes_of_node
+            self._is_used[row, : len(causes_of_node)] = 1.0
         self.estimates = np.zeros((count, 2, width))
         self.inverses = np.tile(np.eye(width), (count, 2, 1, 1))
         self.log_determinants = np.zeros((count, 2))
@@ -67,7 +69,7 @@ class SwitchedRegressions:
     def learn(self, action: Action, nodes: np.ndarray) -> None:
         """Add a round by rank-one updates of the inverses."""
         values = np.asarray(nodes, dtype=float)[self._columns]
-        arguments = np.concatenate([[1.0], values])[self._arguments] * self._used
+        arguments = np.concatenate([[1.0], values])[self._arguments] * self._is_used
         selected = self._rows, self.options(np.asarray(action))
         inverses = self.inverses[selected]
         gains = (inverses @ arguments[:, :, None])[:, :, 0]
@@ -78,6 +80,6 @@ class SwitchedRegressions:
         self.estimates[selected] = (inverses @ self._moments[selected][:, :, None])[:, :, 0]
 
     def expected_nodes(self, action: Action) -> dict[int, float]:
-        """Return estimates of the nodes' expected values under a subset, by their indices in ``nodes``."""
+        """Return index in ``task.nodes`` -> estimate of the node's expected value under a subset."""
         means = self.network.means(self.estimates, self.options(np.asarray(action))[None])[0]
         return dict(zip(self._columns, means.tolist(), strict=True))

@@ -24,8 +24,8 @@ class SubsetUCB(Agent):
     """Upper confidence bounds without a model of the system. Plays subset mode, up to 16 parameters.
 
     Attributes:
-        counts: number of plays of each subset, whose index is the binary number of its parameters, the first one the
-            lowest digit.
+        counts: number of plays of each subset. The index of a subset is a binary number with its parameters as digits,
+            the first one lowest.
         sums: sum of the rewards of each subset.
 
     Raises:
