@@ -1,4 +1,8 @@
-"""The base class of the agents of masked mode: the table of super arms, and the separable structure of a task."""
+"""SuperArmAgent: the base class of the agents of masked mode that score every super arm.
+
+In masked mode an action is a *super arm*, a set of at most s of the N *base arms*. A selected base arm adds its random
+signal to its node; the signals of the others are masked, that is 0.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ MAX_SUPER_ARMS = 200_000
 
 
 def require_separable(task: MaskedTask, agent: str) -> None:
-    """Raise UnsupportedModeError unless the masked task is a separable SEM whose signals are masked."""
+    """Raise UnsupportedModeError unless a task is a separable SEM whose signals are masked."""
     if not task.components:
         raise UnsupportedModeError(
             f"{agent} needs a separable system of structural equations with known component functions; "
@@ -29,10 +33,9 @@ def require_separable(task: MaskedTask, agent: str) -> None:
 
 
 def payoff_of(task: MaskedTask) -> Callable[[np.ndarray], np.ndarray]:
-    """Return h of a separable task: from nodes of shape ``(..., N)`` to payoffs of shape ``(...)``."""
-    names, composition = task.nodes[:-1], task.composition
-    assert composition is not None
-    return partial(_compose, composition, names)
+    """Return h of a separable task, a function from nodes ``(..., N)`` to payoffs ``(...)``."""
+    assert task.composition is not None
+    return partial(_compose, task.composition, task.nodes[:-1])
 
 
 def _compose(composition: Composition, names: Sequence[str], nodes: np.ndarray) -> np.ndarray:
@@ -45,7 +48,7 @@ class SuperArmAgent(Agent):
     Attributes:
         super_arms: all super arms, entries 0 or 1, shape ``(A, N)``.
         limit: s, the largest number of base arms in a super arm.
-        played: row in ``super_arms`` of every round of ``history``.
+        played: row in ``super_arms`` of the action of every round of ``history``.
     """
 
     modes = frozenset({Mode.MASKED})
@@ -72,11 +75,11 @@ class SuperArmAgent(Agent):
         self.played.append(self._row_of[np.asarray(action, dtype=self.super_arms.dtype).tobytes()])
 
     def best(self, scores: np.ndarray) -> Action:
-        """Return the super arm with the highest of the ``scores`` of shape ``(A,)``, ties broken at random."""
+        """Return the super arm with the highest of the ``scores`` ``(A,)``; ties are broken at random."""
         return self.super_arms[self.rng.choice(np.flatnonzero(scores == scores.max()))].copy()
 
     def rarest_super_arm(self, counts: np.ndarray) -> Action:
-        """Return the largest super arm of the base arms with the lowest ``counts``, ``(N,)``; ties are random."""
+        """Return the super arm of the s base arms with the lowest ``counts`` ``(N,)``; ties are broken at random."""
         order = np.lexsort((self.rng.random(len(counts)), counts))
         super_arm = np.zeros(len(counts), dtype=self.super_arms.dtype)
         super_arm[order[: self.limit]] = 1

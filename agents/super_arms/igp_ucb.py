@@ -1,8 +1,9 @@
-"""IGP-UCB (Chowdhury & Gopalan 2017) over super arms, as Bauschmann & Maghsudi (2026) compare it in sec. V and G1.
+"""IGP-UCB (Chowdhury & Gopalan 2017) over super arms, as in the comparison of Bauschmann & Maghsudi (2026), sec. V, G1.
 
-A Gaussian process with a squared-exponential kernel on the 0/1 vectors of the super arms; every round plays the one
-with the highest ``mean + beta_t std``, where ``beta_t = B + R sqrt(2 (gamma_t + 1 + ln(1 / delta)))``. B bounds the
-norm of the reward function, R is the scale of its noise and gamma_t the information gained so far.
+The reward is modelled by a Gaussian process with a squared-exponential kernel on the 0/1 vectors of the super arms.
+Every round plays the super arm with the highest ``mean + beta_t std``, where
+``beta_t = B + R sqrt(2 (gamma_t + 1 + ln(1 / delta)))``. B bounds the norm of the reward function, R is the scale of
+its noise and gamma_t the information gained so far.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cbo_gym._util.arguments import require_positive, require_probability
 from cbo_gym.agents.super_arms.base import SuperArmAgent
 from cbo_gym.task import Action, Info, Observation
 
+# Number of rounds with random super arms, which give the units of the rewards.
 INITIAL_ROUNDS = 10
 
 
@@ -24,7 +26,7 @@ class IGPUCB(SuperArmAgent):
     Args:
         lengthscale: lengthscale of the kernel, above 0; two super arms that differ in d base arms are ``sqrt(d)``
             apart.
-        delta: the probability with which the bounds may fail, between 0 and 1.
+        delta: probability with which the bounds may fail, between 0 and 1.
 
     Raises:
         ArgumentError: if an argument is out of range; from ``reset``, if there are too many super arms.
@@ -83,7 +85,7 @@ class IGPUCB(SuperArmAgent):
         return self.best(self._mean + beta * np.sqrt(self._variance))
 
     def _norm(self) -> float:
-        """Return the posterior mean's norm |f|: the sum of squared surprises is |f|^2 + |values - f|^2 / lambda."""
+        """Return the norm |f| of the posterior mean f, by sum of surprises^2 = |f|^2 + |values - f|^2 / lambda."""
         residuals = np.array(self._values) - self._mean[self.played]
         return math.sqrt(max(self._squared_surprises - float(residuals @ residuals) / self._regulariser, 0.0))
 

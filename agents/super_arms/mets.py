@@ -1,9 +1,9 @@
 """METS, mixed-effect Thompson sampling (Aouali, Kveton & Katariya 2023), on a separable system.
 
-Set up as in Bauschmann & Maghsudi (2026, sec. V): the method knows the family of the signals' distributions with the
-ranges of its parameters, and the effects of the base arms on the reward follow structural equations. A round draws the
-parameters of every signal and the coefficients of the equations from their posteriors, and plays the super arm with the
-highest expected payoff under the draw.
+The set-up is that of Bauschmann & Maghsudi (2026, sec. V): the method knows the family of the signals' distributions
+with the ranges of its parameters, and the effects of the base arms on the reward follow structural equations. A round
+draws the parameters of every signal and the coefficients of the equations from their posteriors, and plays the super
+arm with the highest expected payoff under the draw.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from cbo_gym.agents.super_arms.separable_system import SeparableSystem
 from cbo_gym.scm.noise import DistributionFamily
 from cbo_gym.task import Action, Info, Observation
 
+# Number of distributions in the prior of a signal.
 PARTICLES = 500
-BINS = 60
-# Number of quantiles that represent a distribution in the likelihood.
-QUANTILES = 400
+# Likelihood of a distribution: number of bins of the signals' range, and of quantiles that represent the distribution.
+BINS, QUANTILES = 60, 400
 # Number of samples of the signals for expected payoffs.
 DRAWS = 32
 # Largest number of super arms that are compared in a round.
@@ -72,7 +72,7 @@ class METS(SuperArmAgent):
         return self.super_arms[rows[int(scores.argmax())]].copy()
 
     def candidates(self) -> np.ndarray:
-        """Return rows of the super arms to compare: all, or if there are many, similar ones and a random part."""
+        """Return rows of the super arms to compare: all, or if there are many, those near the last and random ones."""
         count = len(self.super_arms)
         if count <= MAX_COMPARED:
             return np.arange(count)
@@ -80,25 +80,23 @@ class METS(SuperArmAgent):
         return np.union1d(np.flatnonzero(similar), self.rng.choice(count, MAX_COMPARED // 2, replace=False))
 
     def _draw_signals(self) -> np.ndarray:
-        """Return signals under one draw of their parameters, stratified, shape ``(DRAWS, N)``."""
-        noise = self.rng.gumbel(size=self._likelihoods.shape)
-        # These are draws from the posterior.
-        particles = (self._likelihoods + noise).argmax(axis=1)
+        """Return stratified samples of the signals under one draw of their parameters, shape ``(DRAWS, N)``."""
+        # With Gumbel noise, the largest log likelihood is a draw from the posterior.
+        particles = (self._likelihoods + self.rng.gumbel(size=self._likelihoods.shape)).argmax(axis=1)
         strata = self.rng.permuted(np.tile(np.arange(DRAWS)[:, None], len(particles)), axis=0)
         uniforms = (strata + self.rng.random(strata.shape)) / DRAWS
         return self._prior.signals(particles, uniforms)
 
     def _expected_payoffs(self, super_arms: np.ndarray, signals: np.ndarray) -> np.ndarray:
-        # Equations are solved in the layout (node, super arm, draw).
-        by_node = super_arms.T[:, :, None] * signals.T[:, None, :]
-        exogenous = np.moveaxis(by_node, 0, -1)
+        # The equations are solved fastest in the memory layout (node, super arm, draw).
+        exogenous = np.moveaxis(super_arms.T[:, :, None] * signals.T[:, None, :], 0, -1)
         assert self.model.system is not None
         for coefficients in (self._draw_coefficients(self.rng), self.model.system.coefficients):
             try:
                 nodes = SeparableSystem(self.task.components, coefficients).solve(exogenous)
                 return self._payoff(nodes).mean(axis=1)
             except ArithmeticError:
-                # The fixed-point sweeps do not converge for this draw.
+                # The fixed-point sweeps do not converge with these coefficients.
                 continue
         return self.rng.random(len(super_arms))
 
@@ -116,7 +114,7 @@ class METS(SuperArmAgent):
 
 
 class SignalPrior:
-    """Discrete prior: distributions drawn from a family. All signals lie in ``signal_range``."""
+    """Discrete prior of a signal's distribution: draws from a family. All signals lie in ``signal_range``."""
 
     def __init__(self, family: DistributionFamily, signal_range: tuple[float, float], rng: np.random.Generator) -> None:
         self._distributions = [family.draw(rng) for _ in range(PARTICLES)]
@@ -124,7 +122,7 @@ class SignalPrior:
         width = (high - low) / BINS
         self._edges = np.linspace(low - 3 * width, high + 3 * width, BINS + 7)[1:-1]
         levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
-        quantiles = np.stack([d.from_uniform(levels) for d in self._distributions])
+        quantiles = np.stack([distribution.from_uniform(levels) for distribution in self._distributions])
         bins = np.searchsorted(self._edges, quantiles)
         shares = np.stack([np.bincount(row, minlength=BINS + 6) for row in bins]) / QUANTILES
         padded = np.pad(shares, ((0, 0), (1, 1)))
@@ -136,6 +134,7 @@ class SignalPrior:
         return self._log_shares[:, np.searchsorted(self._edges, signals)].T
 
     def signals(self, particles: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-        """Return the quantiles of distribution ``particles[i]`` at column i of ``uniforms``."""
-        columns = [self._distributions[p].from_uniform(u) for p, u in zip(particles, uniforms.T, strict=True)]
-        return np.stack(columns, axis=1)
+        """Return the quantiles of distribution ``particles[i]`` at column i of ``uniforms``, ``(n, N)``."""
+        distributions = [self._distributions[particle] for particle in particles]
+        columns = zip(distributions, uniforms.T, strict=True)
+        return np.stack([distribution.from_uniform(column) for distribution, column in columns], axis=1)

@@ -1,16 +1,15 @@
 """Fits of an acyclic separable system by output error: the error of its predictions from the signals alone.
 
-A regression of every node on its causes considers one equation at a time, and errors of earlier equations distort its
-arguments, whereas the reward of a super arm is the output of all of them. :func:`refine` therefore minimises the error
-of the solutions of systems that regressions propose, and :func:`fit_best` compares the systems by that error (Ljung
-1999, System identification, sec. 7.2: the output-error model).
+A regression of a node on its causes fits one equation at a time, with arguments that have errors, whereas the reward of
+a super arm is the output of all equations. Regressions therefore only propose systems: :func:`refine` minimises the
+error of the solutions of a system, and :func:`fit_best` compares systems by that error (Ljung 1999, System
+identification, sec. 7.2: the output-error model).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from cbo_gym.agents.super_arms.separable_system import MAX_NODE_VALUE, Separable
 MAX_STEPS, MAX_DAMPINGS = 30, 8
 # Smallest relative decrease of the squared errors with which the steps go on.
 MIN_GAIN = 1e-4
-# First damping, and the factors by which a step that succeeds divides it and one that fails multiplies it.
+# First damping; a successful step divides the damping by the second number, a failed one multiplies it by the third.
 INITIAL_DAMPING, DAMPING_DECREASE, DAMPING_INCREASE = 1e-3, 5.0, 4.0
 # Ridge of the normal equations, relative to their largest diagonal entry.
 RIDGE = 1e-9
@@ -30,21 +29,8 @@ DIFFERENCE_STEP = 1e-4
 FILTER_PASSES = 3
 
 
-class Solution(NamedTuple):
-    """The predictions of a system.
-
-    Attributes:
-        nodes: the predictions, shape ``(rounds, N)``.
-        jacobian: derivatives of the predictions with respect to the p coefficients that are not zero, shape
-            ``(rounds, N, p)``.
-    """
-
-    nodes: np.ndarray
-    jacobian: np.ndarray
-
-
 def fit_best(systems: Iterable[SeparableSystem], exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """Return the best of some acyclic systems by the Bayesian information criterion, after :func:`refine`."""
+    """Refine some acyclic systems, and return the best by the Bayesian information criterion."""
     fitted = (refine(system, exogenous, nodes) for system in systems)
     return min(fitted, key=lambda system: _bic(system, exogenous, nodes))
 
@@ -57,26 +43,27 @@ def _bic(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> f
 
 
 def refine(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
-    """Fit the coefficients that are not zero: minimise the squared errors of the system's solutions.
+    """Return the system with coefficients that minimise the squared errors of its solutions; zeros stay zero.
 
     The Levenberg-Marquardt method starts from the present coefficients, so the result is never worse.
 
     Args:
-        system: acyclic.
+        system: acyclic system.
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
     """
-    solution = _solve(system, exogenous)
-    loss, damping = float(np.sum((nodes - solution.nodes) ** 2)), INITIAL_DAMPING
-    for _ in range(MAX_STEPS if solution.jacobian.shape[-1] else 0):
+    predictions, derivatives = _solve(system, exogenous)
+    loss, damping = float(np.sum((nodes - predictions) ** 2)), INITIAL_DAMPING
+    for _ in range(MAX_STEPS if derivatives.shape[-1] else 0):
         previous_loss = loss
-        jacobian = solution.jacobian.reshape(-1, solution.jacobian.shape[-1])
-        gram, gradient = jacobian.T @ jacobian, jacobian.T @ (nodes - solution.nodes).ravel()
+        jacobian = derivatives.reshape(-1, derivatives.shape[-1])
+        gram, gradient = jacobian.T @ jacobian, jacobian.T @ (nodes - predictions).ravel()
         for _ in range(MAX_DAMPINGS):
             proposal = _step(system, gram, gradient, damping)
-            proposed = _solve(proposal, exogenous)
-            if (proposed_loss := float(np.sum((nodes - proposed.nodes) ** 2))) < loss:
-                system, solution, loss, damping = proposal, proposed, proposed_loss, damping / DAMPING_DECREASE
+            proposed_predictions, proposed_derivatives = _solve(proposal, exogenous)
+            if (proposed_loss := float(np.sum((nodes - proposed_predictions) ** 2))) < loss:
+                system, predictions, derivatives = proposal, proposed_predictions, proposed_derivatives
+                loss, damping = proposed_loss, damping / DAMPING_DECREASE
                 break
             damping *= DAMPING_INCREASE
         if not loss < (1.0 - MIN_GAIN) * previous_loss:
@@ -91,8 +78,8 @@ def _step(system: SeparableSystem, gram: np.ndarray, gradient: np.ndarray, dampi
     return SeparableSystem(system.components, coefficients)
 
 
-def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
-    """Return the solutions, clipped as by :meth:`SeparableSystem.solve`, and their Jacobian."""
+def _solve(system: SeparableSystem, exogenous: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return predictions ``(rounds, N)``, and derivatives by the p coefficients that are not 0, ``(rounds, N, p)``."""
     coefficients = system.coefficients
     jacobian_columns = {index: column for column, index in enumerate(zip(*np.nonzero(coefficients), strict=True))}
     nodes = exogenous.T.copy()
@@ -105,7 +92,7 @@ def _solve(system: SeparableSystem, exogenous: np.ndarray) -> Solution:
             for k in np.flatnonzero(weights):
                 jacobian[effect][:, jacobian_columns[k, effect, cause]] += value[k]
         nodes[effect] = nodes[effect].clip(-MAX_NODE_VALUE, MAX_NODE_VALUE)
-    return Solution(nodes.T, np.moveaxis(jacobian, 0, 1))
+    return nodes.T, np.moveaxis(jacobian, 0, 1)
 
 
 def _evaluate_edges(
@@ -129,10 +116,10 @@ def _evaluate_edges(
 def filter_nodes(system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """Return estimates of the true nodes, ``(rounds, N)``: predictions and observations, weighted by their errors.
 
-    Observation errors are assumed to have one variance, which is estimated from the node with the best prediction.
+    Observation errors are assumed to have one variance, that of the node with the best prediction.
 
     Args:
-        system: acyclic.
+        system: acyclic system.
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
     """

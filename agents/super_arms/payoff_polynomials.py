@@ -1,11 +1,11 @@
 """Taylor polynomials of the payoffs of all super arms, and their optimistic values.
 
-The payoff of super arm x is r_x(b) = h((I - F)^-1 (x * b)). Its polynomial of degree q about a centre a has a term for
-every multi-index alpha with |alpha| <= q that touches selected base arms only. Base arms are independent, so the
+The payoff of super arm x with signals b is r_x(b) = h((I - F)^-1 (x * b)). Its polynomial of degree q about a centre a
+has a term for every multi-index alpha with |alpha| <= q over the selected base arms. Base arms are independent, so the
 expected payoff is the sum of D^alpha r_x(a) / alpha! times products of moments about a, and is linear in the
-derivatives (Bauschmann & Maghsudi 2026, sec. III-B). As in the paper (appendix G1) these are divided differences, here
-over the nodes of the five-point Gauss-Hermite rule, in standard deviations of the signals. ``reach`` scales the
-distances of the nodes from the centre; towards 0 the differences become the derivatives at the centre.
+derivatives (Bauschmann & Maghsudi 2026, sec. III-B). As in the paper (appendix G1), the derivatives are divided
+differences, here over the nodes of the five-point Gauss-Hermite rule, in standard deviations of the signals. ``reach``
+scales the distances of the nodes from the centre; towards 0 the differences become the derivatives at the centre.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from scipy import sparse
 MAX_DEGREE = 4
 # Grid points in standard deviations from the centre, in the order of the divided differences.
 NODES = (0.0, 1.35562618, -1.35562618, 2.85697001, -2.85697001)
-# Grid points for expansions about zero, in root mean squares of the signals, which are mostly positive.
+# Grid points for expansions about zero, in root mean squares of the signals, most of which are positive.
 NODES_ABOUT_ZERO = (0.0, 1.0, 2.0, 0.5, 1.5)
-# Number of points computed at a time.
+# Number of points whose payoffs are computed at a time.
 CHUNK = 100_000
 
 Payoff = Callable[[np.ndarray], np.ndarray]
@@ -34,25 +34,26 @@ def monomials(variables: int, degree: int) -> np.ndarray:
     """Return all products of up to ``degree`` variables, with repetition, lowest degree first.
 
     Returns:
-        the variables of each in ascending order, padded with ``variables``, shape ``(terms, degree)``.
+        indices of each product's variables in ascending order, padded with ``variables``, shape ``(terms, degree)``.
     """
     rows = [
-        chosen + (variables,) * (degree - d)
+        factors + (variables,) * (degree - d)
         for d in range(degree + 1)
-        for chosen in combinations_with_replacement(range(variables), d)
+        for factors in combinations_with_replacement(range(variables), d)
     ]
     return np.array(rows, dtype=np.int64).reshape(len(rows), degree)
 
 
-def exponents_of(chosen: np.ndarray, variables: int) -> np.ndarray:
+def exponents_of(products: np.ndarray, variables: int) -> np.ndarray:
     """Return the exponents alpha of :func:`monomials`, shape ``(terms, variables)``."""
-    return (chosen[:, :, None] == np.arange(variables)).sum(axis=1)
+    return (products[:, :, None] == np.arange(variables)).sum(axis=1)
 
 
 @dataclass(frozen=True)
 class _Group:
-    """The super arms of one size: rows, members ``(A, size)``, and columns ``(A, terms)`` of their terms."""
+    """The super arms of one size."""
 
+    # Rows of the super arms, (A,), their base arms, (A, size), and the columns of their terms, (A, terms).
     rows: np.ndarray
     members: np.ndarray
     columns: np.ndarray
@@ -80,13 +81,13 @@ class PayoffPolynomials:
     def __init__(self, super_arms: np.ndarray, degree: int, reach: float) -> None:
         self.degree = degree
         count = super_arms.shape[1]
-        chosen = monomials(count, degree)
-        self.exponents = exponents_of(chosen, count)
+        products = monomials(count, degree)
+        self.exponents = exponents_of(products, count)
         self._factors = _factors(self.exponents, degree)
         # The variables of a monomial are the digits of its key, a number in base N + 1.
         place_values = (count + 1) ** np.arange(degree, dtype=np.int64)
-        order = np.argsort(chosen @ place_values)
-        keys = (chosen @ place_values)[order]
+        order = np.argsort(products @ place_values)
+        keys = (products @ place_values)[order]
         nodes = reach * np.array(self.nodes[: degree + 1])
         sizes = super_arms.sum(axis=1)
         self._groups: list[_Group] = []
@@ -142,14 +143,11 @@ class PayoffPolynomials:
         return Expansion(self, sparse.csr_array((data, self._indices, self._starts), shape=shape))
 
     def products(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and greatest product of moments of every term, for moments in intervals.
+        """Return the least and the greatest product of moments of every term, ``(terms,)`` each.
 
         Args:
-            lower: lower ends of the moments by order, shape ``(q + 1, N)``; 1 for order 0.
-            upper: upper ends, likewise.
-
-        Returns:
-            two arrays of shape ``(terms,)``.
+            lower: lower ends of the moments' intervals by order, shape ``(q + 1, N)``; 1 for order 0.
+            upper: upper ends, of the same shape.
         """
         members, orders = self._factors
         low_of, high_of = _with_padding(lower), _with_padding(upper)
@@ -160,7 +158,7 @@ class PayoffPolynomials:
         return low, high
 
     def values(self, deviations: np.ndarray) -> np.ndarray:
-        """Return values of the terms at signals less their centre, ``(samples, N)`` to ``(samples, terms)``."""
+        """Return values of the terms, ``(samples, terms)``, given signals minus their centre, ``(samples, N)``."""
         members, orders = self._factors
         padded = _with_padding(deviations)
         products = np.ones((len(deviations), len(members)))
@@ -183,8 +181,8 @@ class PayoffPolynomials:
 class PolynomialsAboutZero(PayoffPolynomials):
     """Polynomials about zero, where derivatives do not depend on the super arm (Bauschmann & Maghsudi 2026, III-B).
 
-    They are computed for the super arms of up to q base arms and shared by the others, which is thousands of times
-    faster and ignores interactions of more than q signals.
+    The derivatives are computed for the super arms of up to q base arms and shared by the others. This is thousands of
+    times faster, and ignores interactions of more than q signals.
     """
 
     about_means = False
@@ -200,13 +198,12 @@ class PolynomialsAboutZero(PayoffPolynomials):
 
 
 def _factors(exponents: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct variables of each term and their orders, shape ``(terms, degree)``, padded with N and 0."""
+    """Return the variables of each term, padded with N, and their orders, padded with 0; ``(terms, degree)`` each."""
     count = exponents.shape[1]
     order = np.argsort(exponents == 0, axis=1, kind="stable")[:, :degree]
     orders = np.take_along_axis(exponents, order, axis=1)
-    short = degree - orders.shape[1]
-    if short > 0:
-        order, orders = np.pad(order, ((0, 0), (0, short))), np.pad(orders, ((0, 0), (0, short)))
+    if (missing := degree - orders.shape[1]) > 0:
+        order, orders = np.pad(order, ((0, 0), (0, missing))), np.pad(orders, ((0, 0), (0, missing)))
     return np.where(orders > 0, order, count), orders
 
 
@@ -217,7 +214,7 @@ def _with_padding(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """Polynomials with their coefficients.
+    """Polynomials of the payoffs of all super arms.
 
     Attributes:
         polynomials: the terms.
@@ -230,7 +227,7 @@ class Expansion:
     remainder: np.ndarray | float = 0.0
 
     @cached_property
-    def _sizes(self) -> sparse.csr_array:
+    def _absolute_coefficients(self) -> sparse.csr_array:
         matrix = self.coefficients
         return sparse.csr_array((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
 
@@ -240,18 +237,15 @@ class Expansion:
         return self.coefficients @ product + self.remainder
 
     def mean_over(self, deviations: np.ndarray) -> np.ndarray:
-        """Return the mean of each polynomial over signals less their centre, ``(samples, N)``; shape ``(A,)``."""
+        """Return the mean of each polynomial, ``(A,)``, over signals minus their centre, ``(samples, N)``."""
         return self.coefficients @ self.polynomials.values(deviations).mean(axis=0) + self.remainder
 
     def variances(self, moments: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-        """Return the variance of the expected payoffs due to one more signal of a base arm (delta method).
+        """Return the variance of each expected payoff due to one signal of each base arm, ``(A, N)`` (delta method).
 
         Args:
             moments: moments by order, shape ``(q + 1, N)`` or more orders.
             covariances: covariances of the signals' powers 1 to q, shape ``(q, q, N)``, or more powers.
-
-        Returns:
-            the variance of each expected payoff due to one signal of each base arm, shape ``(A, N)``.
         """
         degree = self.polynomials.degree
         slopes = self.coefficients @ self.polynomials.slopes(moments)
@@ -259,6 +253,7 @@ class Expansion:
         return np.maximum(np.einsum("xip,pqi,xiq->xi", slopes, covariances, slopes, optimize=True), 0.0)
 
     def optimistic(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return upper bounds of the expected payoffs for moments in intervals, each addend at its better end."""
+        """Return upper bounds of the expected payoffs, ``(A,)``, for moments in intervals as in :meth:`products`."""
         low, high = self.polynomials.products(lower, upper)
-        return self.coefficients @ (0.5 * (low + high)) + self._sizes @ (0.5 * (high - low)) + self.remainder
+        half_widths = self._absolute_coefficients @ (0.5 * (high - low))
+        return self.coefficients @ (0.5 * (low + high)) + half_widths + self.remainder

@@ -1,7 +1,7 @@
 """SEM-UCB (Nourani-Koliji, Ghoorchian & Maghsudi 2022): linear structural equations and bounds on the signals' means.
 
-With linear edges the payoff is a weighted sum of the signals, and a super arm's index is that sum at the upper
-confidence bounds of the means. The index has no bonus for uncertainty about the edges.
+With linear edges the payoff is a weighted sum of the signals. The score of a super arm is that sum at the upper
+confidence bounds of the signals' means, without a bonus for uncertainty about the edges.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from cbo_gym.agents.super_arms.payoff_polynomials import Expansion
 from cbo_gym.agents.super_arms.separable_system import EdgeFunction
 from cbo_gym.agents.super_arms.ssem_ucb import SSEMUCBJO
 
+# Default of the argument internal_scale.
 INTERNAL_SCALE = 0.0003
 
 
@@ -30,7 +31,7 @@ class SEMUCB(SSEMUCBJO):
         super().__init__(degree=1, internal_scale=internal_scale, external_scale=0.0, corrected=False)
 
     def components(self) -> tuple[EdgeFunction, ...]:
-        # The identity.
+        # np.asarray is the identity.
         return (np.asarray,)
 
     def internal(self, expansion: Expansion) -> np.ndarray:

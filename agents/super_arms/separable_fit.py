@@ -1,9 +1,10 @@
-"""Separable structural equations y = F(y) + z, and their l1-regularised regression from observed z and y.
+"""Fits of separable structural equations y = F(y) + z to observed z and y, by l1-regularised regression.
 
 The graph is unknown and may have cycles (Bauschmann & Maghsudi 2026, sec. II and III-A). Nodes are observed with
-errors, which flatten the fitted functions. Therefore, after a first regression, the solution of the fitted equations
-for the observed z replaces the arguments, and the regression is repeated. The penalty is chosen node by node: among the
-sets of edges on the Lasso's path, pruned one edge at a time, the extended Bayesian information criterion chooses.
+errors, which flatten the fitted functions. So regressions are repeated: in each later pass, the solution of the fitted
+equations for the observed z replaces the observed nodes as the functions' arguments. The edges of a node are chosen by
+the extended Bayesian information criterion, among the sets of edges on the Lasso's path and those that remain when
+these are pruned one edge at a time.
 """
 
 from __future__ import annotations
@@ -28,33 +29,34 @@ from cbo_gym.errors import naming_the_extra
 
 # Penalties, as shares of the smallest one that leaves no edge.
 PENALTIES = np.geomspace(1.0, 1e-3, 20)
-# Largest number of regressions, and the change of coefficients that ends them.
+# Largest number of passes, and the change of coefficients that ends them.
 MAX_PASSES, CONVERGED = 8, 0.02
-# Least contribution of an edge, as a share of the root mean square of its node.
+# Smallest contribution of an edge, as a share of the root mean square of its node.
 NEGLIGIBLE = 0.02
+# Ridge of the normal equations, in units of the number of rounds.
 RIDGE = 1e-6
 # Largest number of features of a node, as a share of the rounds.
 MAX_EDGES = 0.4
 # Gamma of the extended Bayesian information criterion.
 STRICTNESS = 1.0
-COMMON_ROUNDS = 50.0
-VARIANCE_PASSES = 5
-# Least and greatest number of new rounds before a refit, as shares of the fitted rounds. Between them, a refit needs
+# Weight of the common variance of errors, in rounds, and number of iterations of its estimate.
+COMMON_ROUNDS, VARIANCE_PASSES = 50.0, 5
+# Smallest and largest number of new rounds before a refit, as shares of the fitted rounds. Between them, a refit needs
 # errors greater by the factor TOLERATED, which is also the limit for the last pass of a fit.
 EARLIEST, LATEST, TOLERATED = 0.1, 0.3, 2.0
-# Argument of the Lasso, made once because making it takes a tenth of the Lasso's time.
-_UNUSED = np.random.RandomState(0)
+# Random state of the Lasso, made once because making it takes a tenth of the Lasso's time.
+_LASSO_STATE = np.random.RandomState(0)
 
 
 class SeparableModel:
-    """A fitted system, which is refitted when there are many new rounds, or it explains them badly.
+    """A fitted system, which is refitted when there are many new rounds, or the system explains them badly.
 
     Args:
         fit: function of super arms, z and y, each of shape ``(rounds, N)``, that returns a system.
 
     Attributes:
         system: the last fit; None before the first.
-        error: mean square error of all nodes in the rounds that it was fitted to.
+        error: mean square error of the system's nodes in the rounds to which it was fitted.
     """
 
     def __init__(self, fit: Callable[[np.ndarray, np.ndarray, np.ndarray], SeparableSystem]) -> None:
@@ -62,7 +64,7 @@ class SeparableModel:
         self._rounds: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         # Errors of the rounds since the last fit.
         self._errors: list[float] = []
-        self._fitted_to, self.error = 0, 0.0
+        self._fitted_count, self.error = 0, 0.0
         self.system: SeparableSystem | None = None
 
     def add(self, super_arm: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> None:
@@ -77,18 +79,18 @@ class SeparableModel:
         return super_arms, exogenous, nodes
 
     def refit_if_needed(self) -> bool:
-        """Refit if needed; return whether the system changed. The former one stays if it explains all rounds better."""
+        """Refit if needed; return whether the system changed. A former system that explains all rounds better stays."""
         if self.system is not None and not self._is_outdated():
             return False
-        rounds = self.rounds()
-        former, self.system = self.system, self._fit(*rounds)
-        self._fitted_to, self.error, self._errors = len(self._rounds), self._error(self.system, *rounds[1:]), []
-        if former is not None and (former_error := self._error(former, *rounds[1:])) < self.error:
+        super_arms, exogenous, nodes = self.rounds()
+        former, self.system = self.system, self._fit(super_arms, exogenous, nodes)
+        self._fitted_count, self.error, self._errors = len(nodes), self._error(self.system, exogenous, nodes), []
+        if former is not None and (former_error := self._error(former, exogenous, nodes)) < self.error:
             self.system, self.error = former, former_error
         return self.system is not former
 
     def _is_outdated(self) -> bool:
-        share = len(self._errors) / self._fitted_to
+        share = len(self._errors) / self._fitted_count
         badly_explained = share >= EARLIEST and np.mean(self._errors) > TOLERATED * self.error
         return share >= LATEST or bool(badly_explained)
 
@@ -113,9 +115,9 @@ def fit_jointly(
         exogenous: the observed z, shape ``(rounds, N)``.
         nodes: the observed y, of the same shape.
         components: candidate functions of every edge.
-        acyclic: drop the weakest edges on cycles until there are none, and refine the other coefficients; see
-            :mod:`cbo_gym.agents.super_arms.output_error`.
-        former: an earlier fit, whose edges may explain the rounds better; or None.
+        acyclic: whether to drop the weakest edges on cycles until there are none, and to refine the other coefficients
+            as in :mod:`cbo_gym.agents.super_arms.output_error`.
+        former: an earlier fit, which is a candidate too if ``acyclic``; or None.
 
     Returns:
         a system that can be solved for the observed z.
@@ -128,22 +130,19 @@ def fit_jointly(
 
 
 def _fit_filtered(exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction]) -> SeparableSystem:
-    """Return an acyclic system of regressions on the nodes that :func:`filter_nodes` estimates.
-
-    It is the system of the pass that predicts the nodes best from the signals alone.
-    """
+    """Return the acyclic system that predicts the nodes best, of passes with arguments from :func:`filter_nodes`."""
 
     def evaluate(regressed: SeparableSystem) -> Pass:
         system = regressed.without_cycles()
         return Pass(system.mean_square_error(exogenous, nodes), system, filter_nodes(system, exogenous, nodes))
 
-    return min(_passes(exogenous, nodes, components, evaluate), key=_error_of).system
+    return min(_passes(exogenous, nodes, components, evaluate), key=attrgetter("error")).system
 
 
 def _fit_jointly(
     exogenous: np.ndarray, nodes: np.ndarray, components: Sequence[EdgeFunction], acyclic: bool
 ) -> tuple[SeparableSystem, np.ndarray]:
-    """Return the system of the last pass, and its solutions, which are its functions' arguments.
+    """Return the system of the last pass, and its solutions ``(rounds, N)``.
 
     If an earlier pass explains the nodes far better, for example because they are observed exactly, it is returned.
     """
@@ -155,26 +154,23 @@ def _fit_jointly(
         return Pass(float(np.mean((nodes - solution) ** 2)), system, solution)
 
     passes = list(_passes(exogenous, nodes, components, evaluate))
-    best, last = min(passes, key=_error_of), passes[-1]
-    chosen = last if last.error <= TOLERATED * best.error else best
-    return chosen.system, chosen.arguments
+    best, last = min(passes, key=attrgetter("error")), passes[-1]
+    result = last if last.error <= TOLERATED * best.error else best
+    return result.system, result.arguments
 
 
 class Pass(NamedTuple):
     """A regression of all nodes.
 
     Attributes:
-        error: mean square error of the predictions of the system.
-        system: the system.
-        arguments: arguments of the functions in the next regression, shape ``(rounds, N)``.
+        error: mean square error of the predictions of ``system``.
+        system: the fitted system.
+        arguments: arguments of the functions in the next pass, shape ``(rounds, N)``.
     """
 
     error: float
     system: SeparableSystem
     arguments: np.ndarray
-
-
-_error_of = attrgetter("error")
 
 
 def _passes(
@@ -183,18 +179,18 @@ def _passes(
     components: Sequence[EdgeFunction],
     evaluate: Callable[[SeparableSystem], Pass],
 ) -> Iterator[Pass]:
-    """Yield regressions until the coefficients converge; the first one takes the observed nodes as arguments."""
-    arguments, before = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
+    """Yield passes until the coefficients converge; the first one takes the observed nodes as arguments."""
+    arguments, previous = nodes, np.full((len(components), nodes.shape[1], nodes.shape[1]), np.inf)
     for _ in range(MAX_PASSES):
         result = evaluate(SeparableSystem(components, _regress(arguments, nodes - exogenous, components)))
         yield result
-        if np.abs(result.system.coefficients - before).max() < CONVERGED:
+        if np.abs(result.system.coefficients - previous).max() < CONVERGED:
             return
-        arguments, before = result.arguments, result.system.coefficients
+        arguments, previous = result.arguments, result.system.coefficients
 
 
 def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[EdgeFunction]) -> np.ndarray:
-    """Return coefficients of shape ``(K, N, N)``. For each node the Lasso proposes edges and a criterion chooses."""
+    """Return coefficients ``(K, N, N)``, with the edges that the Lasso proposes and a criterion chooses."""
     rounds, count = arguments.shape
     features = np.concatenate([component(arguments) for component in components], axis=1)
     scale = np.sqrt(np.mean(features**2, axis=0)) + np.finfo(float).tiny
@@ -208,9 +204,8 @@ def _regress(arguments: np.ndarray, targets: np.ndarray, components: Sequence[Ed
         inner, correlation = gram[np.ix_(others, others)], correlations[others, i]
         path = _lasso_path(features[:, others], targets[:, i], inner, correlation)
         total = float(targets[:, i] @ targets[:, i])
-        proposals.append(
-            [(squares, others[chosen]) for squares, chosen in _proposals(path, inner, correlation, total, rounds)]
-        )
+        sets = _proposals(path, inner, correlation, total, rounds)
+        proposals.append([(squares, others[chosen]) for squares, chosen in sets])
     coefficients = np.zeros((len(components) * count, count))
     for i, chosen in enumerate(_choose(proposals, rounds, len(scale) - len(components))):
         weights = _least_squares(gram, correlations[:, i], rounds, chosen)
@@ -239,7 +234,7 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
             precompute=np.ascontiguousarray(gram),
             Xy=correlation,
             # A separate random state, so that the global one does not change.
-            random_state=_UNUSED,
+            random_state=_LASSO_STATE,
             check_input=False,
             max_iter=200,
             tol=1e-3,
@@ -250,7 +245,7 @@ def _lasso_path(features: np.ndarray, target: np.ndarray, gram: np.ndarray, corr
 def _proposals(
     path: np.ndarray, gram: np.ndarray, correlation: np.ndarray, total: float, rounds: int
 ) -> list[tuple[float, np.ndarray]]:
-    """Return, for every number of features from 0, the best set and its residual sum of squares.
+    """Return, for every number of features from 0, the residual sum of squares of the best set, and the set.
 
     Candidates are the sets on the Lasso's path, and their subsets by backward elimination.
     """
@@ -285,7 +280,7 @@ def backward_elimination(
         total: sum of squares of the target.
 
     Yields:
-        the residual sum of squares, and the features that are present: the same array every time, to be read at once.
+        the residual sum of squares, and which features are present: always the same array, which the next step changes.
     """
     present, chosen = proposed.copy(), np.flatnonzero(proposed)
     inverse = np.linalg.inv(gram[np.ix_(chosen, chosen)])
@@ -310,12 +305,12 @@ def _choose(proposals: list[list[tuple[float, np.ndarray]]], rounds: int, featur
     """
     residuals = np.array([[squares for squares, _ in sets] for sets in proposals])
     sizes = np.arange(residuals.shape[1])
-    price = sizes * (np.log(rounds) + 2.0 * STRICTNESS * np.log(features))
+    penalty = sizes * (np.log(rounds) + 2.0 * STRICTNESS * np.log(features))
     variance = float(np.median(residuals.min(axis=1) / max(rounds - sizes[-1], 1)))
     for _ in range(VARIANCE_PASSES):
         weight = rounds + COMMON_ROUNDS
         log_variances = np.log(residuals + COMMON_ROUNDS * variance + np.finfo(float).tiny)
-        best = (weight * log_variances + price).argmin(axis=1)
+        best = (weight * log_variances + penalty).argmin(axis=1)
         unexplained = np.take_along_axis(residuals, best[:, None], axis=1).sum()
         variance = float(unexplained / max(rounds * len(residuals) - best.sum(), 1))
     return [sets[size][1] for sets, size in zip(proposals, best, strict=True)]
@@ -329,7 +324,7 @@ def _least_squares(gram: np.ndarray, correlation: np.ndarray, rounds: int, chose
 def _solve_near(
     system: SeparableSystem, exogenous: np.ndarray, nodes: np.ndarray
 ) -> tuple[SeparableSystem, np.ndarray]:
-    """Return the system and its solution, without weak edges on cycles that keep it from a solution near the nodes."""
+    """Return a system and its solution: without the weak edges on cycles that prevent a solution near the nodes."""
     bound = 3.0 * np.abs(nodes).max(initial=1.0)
     while True:
         try:
@@ -346,9 +341,9 @@ def fit_by_base_arm(
 ) -> SeparableSystem:
     """Return an acyclic system of one fit for each base arm, to the rounds in which it was selected (Eq. 5).
 
-    The fit of base arm o gives the response of the nodes to an impulse at node o. The response of node i that does not
-    pass through other nodes is the edge from o to i. Eq. 5 gives it pointwise; it is projected on the components. The
-    weakest edges on cycles are dropped. The arguments of all functions come from the joint fit.
+    The fit of base arm o gives the response of the nodes to an impulse at node o. The part of node i's response that
+    does not pass through other nodes is the edge from o to i. Eq. 5 gives this part pointwise; it is projected on the
+    components. The weakest edges on cycles are dropped. The arguments of all functions come from the joint fit.
 
     Args:
         super_arms: super arms of all rounds, shape ``(rounds, N)``; each base arm was selected at least once.
@@ -358,8 +353,8 @@ def fit_by_base_arm(
     """
     count = nodes.shape[1]
     _, arguments = _fit_jointly(exogenous, nodes, components, acyclic=True)
-    chosen = super_arms.T.astype(bool)
-    fits = [_regress(arguments[rounds], (nodes - exogenous)[rounds], components) for rounds in chosen]
+    rounds_by_arm = super_arms.T.astype(bool)
+    fits = [_regress(arguments[rounds], (nodes - exogenous)[rounds], components) for rounds in rounds_by_arm]
     pooled = SeparableSystem(components, np.mean(np.abs(fits), axis=0)).without_cycles()
     edges = edges_of(pooled.coefficients)
     assembled = np.zeros_like(pooled.coefficients)
@@ -383,7 +378,7 @@ def coefficient_posterior(system: SeparableSystem, exogenous: np.ndarray, nodes:
 
     Args:
         system: the fitted system.
-        exogenous: the z of the rounds that it was fitted to, shape ``(rounds, N)``.
+        exogenous: the z of the rounds to which the system was fitted, shape ``(rounds, N)``.
         nodes: the y of these rounds, of the same shape.
     """
     try:

@@ -1,7 +1,8 @@
 """Separable structural equations y = F(y) + z, solved for y.
 
-``F[i, j]`` is a combination of a few known component functions of ``y[j]``, such as y, y^2, sin(2 pi y) or tanh(y).
-(Bauschmann & Maghsudi 2026, sec. II.)
+The vector z has the signals of the base arms and y the nodes (Bauschmann & Maghsudi 2026, sec. II). The effect of node
+j on node i is a linear combination of a few known component functions of ``y[j]``, such as y, y^2, sin(2 pi y) or
+tanh(y).
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-# Function of one variable, elementwise, zero at zero.
+# Elementwise function of one variable that is 0 at 0.
 EdgeFunction = Callable[[np.ndarray], np.ndarray]
-# Cause, function, and its effects with weights.
+# Cause, component function, and its effects with their weights.
 Edges = list[tuple[int, EdgeFunction, list[tuple[int, float]]]]
 
-# Sweeps converge at a change below the tolerance, and diverge at a change ``DIVERGED`` times the smallest so far.
+# Sweeps have converged at a change below TOLERANCE, and diverge at a change of DIVERGED times the smallest so far.
 MAX_SWEEPS, TOLERANCE, DIVERGED = 100, 1e-6, 100.0
 # Largest absolute value of a node.
 MAX_NODE_VALUE = 1e6
@@ -35,13 +36,14 @@ class SeparableSystem:
 
     def __init__(self, components: Sequence[EdgeFunction], coefficients: np.ndarray) -> None:
         self.components, self.coefficients = tuple(components), coefficients
-        reached = reachability(coefficients)
-        # Sort by the number of ancestors; a cause has fewer than its effects, or as many on a common cycle.
-        by_depth = np.argsort(reached.sum(axis=1), kind="stable")
-        blocks = [np.flatnonzero(reached[i] & reached[:, i]).tolist() for i in by_depth]
+        has_path = reachability(coefficients)
+        # Sort by the number of ancestors: a cause has fewer than its effects, or as many on a common cycle.
+        by_depth = np.argsort(has_path.sum(axis=1), kind="stable")
+        # The nodes on cycles with each node, and the distinct ones of these blocks.
+        blocks = [np.flatnonzero(has_path[i] & has_path[:, i]).tolist() for i in by_depth]
         self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
         self._inner_edges = [self._edges_from(block, block) for block in self._blocks]
-        all_nodes = range(len(reached))
+        all_nodes = range(len(has_path))
         self._outer_edges = [
             self._edges_from(block, [i for i in all_nodes if i not in block]) for block in self._blocks
         ]
@@ -114,12 +116,12 @@ class SeparableSystem:
     def damp_cycles(self, low: np.ndarray, high: np.ndarray) -> SeparableSystem:
         """Return the system with edges on cycles scaled down, if necessary, so that it has exactly one solution.
 
-        They are scaled until the spectral radius of the matrix of largest slopes on the box is at most
-        :data:`MAX_RADIUS`, which makes the equations a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
+        After scaling, the spectral radius of the matrix of largest slopes on a box of nodes is at most
+        :data:`MAX_RADIUS`, so that the equations are a contraction there (Bertsekas & Tsitsiklis 1989, sec. 3.1).
 
         Args:
-            low: the box's lower ends, shape ``(N,)``.
-            high: its upper ends.
+            low: lower ends of the box, shape ``(N,)``.
+            high: upper ends of the box, shape ``(N,)``.
         """
         points = np.linspace(low, high, GRID_POINTS)
         differences = np.diff([component(points) for component in self.components], axis=1)
@@ -133,7 +135,7 @@ class SeparableSystem:
 
 
 def _add_effects(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
-    """Add the effects of edges to ``total``; arrays of shape ``(N, ...)``."""
+    """Add the effects of edges to ``total``; both arrays have the shape ``(N, ...)``."""
     for cause, component, weighted_effects in edges:
         value = component(nodes[cause])
         for effect, weight in weighted_effects:
@@ -143,7 +145,7 @@ def _add_effects(nodes: np.ndarray, total: np.ndarray, edges: Edges) -> None:
 def _solve_cycle(nodes: np.ndarray, block: list[int], edges: Edges) -> None:
     """Solve the equations of a cycle in place by fixed-point sweeps.
 
-    On entry, its nodes hold the sums of their exogenous values and of the effects from outside the cycle.
+    On entry, the nodes of the cycle (``block``) hold their exogenous values plus the effects from outside the cycle.
     """
     outer = nodes.copy()
     smallest = np.inf
@@ -167,7 +169,7 @@ def edges_of(coefficients: np.ndarray) -> np.ndarray:
 
 
 def reachability(coefficients: np.ndarray) -> np.ndarray:
-    """Return the boolean matrix of paths: ``[i, j]`` is whether a path leads from j to i; true if i is j."""
+    """Return a boolean matrix: ``[i, j]`` is whether a path leads from j to i; True if i is j."""
     edges = edges_of(coefficients)
     paths = edges | np.eye(len(edges), dtype=bool)
     while True:

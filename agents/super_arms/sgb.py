@@ -1,9 +1,9 @@
 """SGB, the stochastic greedy bandit (Fourati, Quinn, Alouini & Aggarwal 2024), which commits after exploring.
 
-The super arm grows by one base arm at a time. Each of s phases draws a random sample of the remaining base arms, plays
-each of them ``repetitions`` times together with the chosen ones, and adds the one with the best mean reward. The rest
-of the horizon plays the super arm of all phases. A sample of ``(N / s) ln(1 / miss)`` base arms misses the best of the
-remaining ones with probability ``miss``, so that exploration takes ``N ln(1 / miss)`` trials in all.
+The super arm grows by one base arm in each of s phases. A phase draws a random sample of the remaining base arms, plays
+each of them ``repetitions`` times together with the chosen ones, and adds the one with the best mean reward. The final
+super arm is played in all remaining rounds. A sample of ``(N / s) ln(1 / miss)`` base arms misses the best of the
+remaining ones with probability ``miss``, so exploration takes ``N ln(1 / miss)`` trials in all.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class SGB(Agent):
         self._limit = space.size
         self._chosen = np.zeros(space.arms, dtype=np.int8)
         trials = space.arms * math.log(1.0 / self.miss)
-        self._sample = math.ceil(trials / space.size)
+        self._sample_size = math.ceil(trials / space.size)
         horizon = self.task.horizon
-        # The repetitions that the paper's bound of the regret balances; exploration takes at most half of the rounds.
+        # The number of repetitions with the smallest bound of the regret; exploration takes at most half of the rounds.
         balanced = (horizon * math.sqrt(2.0 * math.log(horizon)) / (2.0 * trials)) ** (2.0 / 3.0)
-        self.repetitions = max(1, min(math.ceil(balanced), int(0.5 * horizon / (self._sample * space.size))))
+        self.repetitions = max(1, min(math.ceil(balanced), int(0.5 * horizon / (self._sample_size * space.size))))
         self._begin_phase()
 
     def _begin_phase(self) -> None:
         remaining = np.flatnonzero(self._chosen == 0)
         if self._chosen.sum() == self._limit:
             remaining = remaining[:0]
-        self._candidates = self.rng.permutation(remaining)[: self._sample]
+        self._candidates = self.rng.permutation(remaining)[: self._sample_size]
         self._trials: list[float] = []
 
     def act(self, observation: Observation) -> Action:
@@ -72,6 +72,6 @@ class SGB(Agent):
     def estimated_rewards(self) -> np.ndarray:
         """Return the mean reward of the super arm of every round, over the rounds in which it was played."""
         keys = [past.action.tobytes() for past in self.history]
-        _, arm = np.unique(keys, return_inverse=True)
+        _, indices = np.unique(keys, return_inverse=True)
         rewards = np.array([past.reward for past in self.history])
-        return (np.bincount(arm, rewards) / np.bincount(arm))[arm]
+        return (np.bincount(indices, rewards) / np.bincount(indices))[indices]

@@ -1,14 +1,15 @@
 """Empirical moments of the base arms' signals and confidence intervals around them.
 
-Signals lie in an interval of width w. With them divided by w, the moment of order p about any point of the interval is
-within ``2^(p mod 2) C`` of its empirical value with high probability, C[i] = sqrt((s + 1) ln t / m[i]) for a base arm
-with m[i] observations (Bauschmann & Maghsudi 2026, Eq. 6, 7).
+Signals lie in an interval of width w. If they are divided by w, the moment of order p about any point of the interval
+is within ``2^(p mod 2) C[i]`` of its empirical value with high probability, where ``C[i] = sqrt((s + 1) ln t / m[i])``
+for base arm i with m[i] observations in t rounds (Bauschmann & Maghsudi 2026, Eq. 6, 7).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+# Weight of the pooled covariance of all base arms, in observations.
 PRIOR_COUNT = 4.0
 
 
@@ -16,13 +17,13 @@ class SignalMoments:
     """Sums of powers of the signals about a centre, kept up to date round by round.
 
     Args:
-        base_arms: N.
-        degree: the highest order q, at least 2.
-        width: w, above 0.
+        base_arms: number N of base arms.
+        degree: highest order q of the moments, at least 2.
+        width: width w of the signals' interval, above 0.
 
     Attributes:
-        counts: m, number of observations of each base arm, shape ``(N,)``.
-        centre: a, shape ``(N,)``.
+        counts: number m of observations of each base arm, shape ``(N,)``.
+        centre: centre a of the moments of each base arm, shape ``(N,)``.
     """
 
     def __init__(self, base_arms: int, degree: int, width: float) -> None:
@@ -44,7 +45,7 @@ class SignalMoments:
         self._sums = (super_arms * powers).sum(axis=1)
 
     def moments(self) -> np.ndarray:
-        """Return empirical moments about the centre by order, ``(q + 1, N)``; 0 or 1 without data."""
+        """Return empirical moments about the centre by order, ``(q + 1, N)``; without data, 1 for order 0, else 0."""
         moments = self._sums / np.maximum(self.counts, 1.0)
         moments[0] = 1.0
         return moments
@@ -72,7 +73,7 @@ class SignalMoments:
         return np.sqrt((limit + 1) * np.log(max(rounds, 1)) / np.maximum(self.counts, 1.0))
 
     def intervals(self, confidence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ends of the intervals of all moments, for C of shape ``(N,)``; each has the shape ``(q + 1, N)``."""
+        """Return lower and upper ends of the intervals of all moments, ``(q + 1, N)`` each, given C ``(N,)``."""
         moments, highest = self.moments(), self.width**self._orders
         radius = 2.0 ** (self._orders % 2) * confidence * highest
         radius[0] = 0.0

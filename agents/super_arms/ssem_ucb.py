@@ -1,9 +1,9 @@
 """SSEM-UCB, SSEM-UCB-JO and SSEM-UCB-Norm (Bauschmann & Maghsudi 2026, Alg. 1 to 4).
 
-A separable system of structural equations is fitted to all rounds. The payoff that it gives a super arm is expanded
-in the base arms' deviations from their means; with empirical moments, at the better end of a confidence interval,
-this is the internal upper confidence bound. The external one favours base arms with few observations. The three
-variants differ in the fit of the system, the growth of the external bound and the moments.
+A separable system of structural equations is fitted to all rounds. The payoff of a super arm under the system is
+expanded in the deviations of the signals from their means. Its expectation under the empirical moments, plus standard
+errors, is the *internal* upper confidence bound. The *external* bound favours base arms with few observations. The
+three variants differ in the fit of the system, the growth of the external bound and the moments.
 """
 
 from __future__ import annotations
@@ -37,22 +37,24 @@ from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.task import Action, Info, Observation
 
+# Defaults of the arguments internal_scale and external_scale.
 INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
-# Weight of the second term of the confidence, in (ln t / m)^2.
-RARE = 4.0
+# Weight of (ln t / m)^2, relative to ln t / m, in the internal bound of a base arm with m observations in t rounds.
+RARITY_WEIGHT = 4.0
 # Weight of the uncertainty about the edges out of a base arm, in mean square errors of the nodes.
-EDGES = 12.0
+EDGE_WEIGHT = 12.0
 SEARCHED_DEGREES = (1, 2, 3, 4)
 # Largest number of points at which the equations are solved after a fit.
 MAX_POINTS = 2_000_000
 # Number of points for the remainders of the polynomials, shared by the super arms.
 REMAINDER_POINTS = 200_000
-# Limits of the samples per super arm; with fewer than the first there is no correction.
+# Limits of the number of samples for a super arm's remainder; with fewer there is no correction.
 MIN_SAMPLES, MAX_SAMPLES = 16, 512
 
+# Values of the argument ``centre``.
 CENTRES: dict[str, type[PayoffPolynomials]] = {"means": PayoffPolynomials, "zero": PolynomialsAboutZero}
 
-# Functions of the confidence C of the selected base arms, (super arms, N), and s to one number per super arm.
+# Values of the argument ``external`` -> function of C of the selected base arms, (A, N), and s to the bound, (A,).
 EXTERNAL: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "max": lambda confidence, limit: confidence.max(axis=1),
     "sum": lambda confidence, limit: confidence.sum(axis=1) / limit,
@@ -63,14 +65,14 @@ class SSEMUCB(SuperArmAgent):
     """SSEM-UCB (Algorithm 1): one fit for each base arm, assembled to an acyclic system. Plays masked separable tasks.
 
     Args:
-        degree: q of the Taylor polynomials, 1 to 4; or ``"search"``, which chooses it at every fit (Alg. 4).
+        degree: degree q of the Taylor polynomials, 1 to 4; ``"search"`` to choose it at every fit (Alg. 4).
         internal_scale: factor of the standard errors in the internal bound, at least 0.
         external_scale: factor of the external bound, at least 0; the theory has 1.
         external: ``"max"``, the bound of the least observed base arm, or ``"sum"``, the mean over s (sec. III-C).
         centre: ``"means"`` of the signals or ``"zero"``, the centre of the Taylor polynomials; None for the means if
             they are affordable: on acyclic systems with up to 2 million points to solve.
         reach: factor of the width of the numerical derivatives, above 0; towards 0 they are exact at the means.
-        corrected: whether to add the mean remainder of the polynomials, on systems with up to 12,500 super arms; False
+        corrected: whether to add the mean remainder of the polynomials, if there are at most 12,500 super arms; False
             for the paper's polynomials.
 
     Attributes:
@@ -103,11 +105,8 @@ class SSEMUCB(SuperArmAgent):
                 f"given {short_repr(degree)}{did_you_mean(degree, ['search'])}"
             )
         require_word("external", external, sorted(EXTERNAL))
-        if centre is not None and not (isinstance(centre, str) and centre in CENTRES):
-            known = sorted(CENTRES)
-            raise ArgumentError(
-                f"centre must be None or one of {known}; given {short_repr(centre)}{did_you_mean(centre, known)}"
-            )
+        if centre is not None:
+            require_word("centre, unless it is None,", centre, sorted(CENTRES))
         require_not_negative("internal_scale", internal_scale)
         require_not_negative("external_scale", external_scale)
         require_positive("reach", reach)
@@ -155,10 +154,10 @@ class SSEMUCB(SuperArmAgent):
         # Variances change little between two fits.
         if self._variances is None or self._variances[0] is not expansion:
             by_signals = expansion.variances(moments, self.moments.covariances(moments))
-            by_edges = EDGES * self.super_arms.shape[1] * self.model.error * self.super_arms
+            by_edges = EDGE_WEIGHT * self.super_arms.shape[1] * self.model.error * self.super_arms
             self._variances = expansion, by_signals + by_edges
         squares = math.log(len(self.history)) / self.moments.counts
-        variance = self._variances[1] @ (squares + RARE * squares**2)
+        variance = self._variances[1] @ (squares + RARITY_WEIGHT * squares**2)
         return expansion.expected_payoffs(moments) + self.internal_scale * np.sqrt(variance)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
@@ -203,7 +202,7 @@ class SSEMUCB(SuperArmAgent):
         return replace(expansion, remainder=self.remainder(expansion, payoff, samples)) if is_corrected else expansion
 
     def _search(self, samples: int) -> tuple[Expansion, np.ndarray]:
-        """Return the polynomials of the first degree that suffices (Alg. 4), else of the best, and their remainder."""
+        """Return the polynomials of the first degree that suffices (Alg. 4), or of the best, and their remainder."""
         tried = []
         for polynomials in self._polynomials:
             expansion, payoff = self._expand_to(polynomials)
@@ -212,7 +211,7 @@ class SSEMUCB(SuperArmAgent):
             gaps = scores.max() - scores
             if np.abs(tried[-1][1]).max() < gaps[gaps > 0.0].min(initial=np.inf) / 4.0:
                 return tried[-1]
-        return min(tried, key=lambda pair: float(np.abs(pair[1]).max()))
+        return min(tried, key=lambda result: float(np.abs(result[1]).max()))
 
     def _expand_to(self, polynomials: PayoffPolynomials) -> tuple[Expansion, Payoff]:
         """Return the polynomials, and the payoff function that they approximate."""
@@ -223,28 +222,27 @@ class SSEMUCB(SuperArmAgent):
             try:
                 return polynomials.fit(payoff, self.moments.centre, self.moments.spread()), payoff
             except ArithmeticError:
-                # The sweeps diverge for some signals; an acyclic system has a solution.
+                # The sweeps diverge for some signals. An acyclic system always has a solution.
                 system = system.without_weakest_edge_on_a_cycle()
 
     def _payoff_under(self, system: SeparableSystem) -> Payoff:
         return lambda exogenous: self._payoff(system.solve(exogenous))
 
     def remainder(self, expansion: Expansion, payoff: Payoff, samples: int) -> np.ndarray:
-        """Return the mean of payoff less polynomial over samples of the observed signals, shape ``(A,)``.
+        """Return the mean of payoff minus polynomial over samples of the observed signals, shape ``(A,)``.
 
         Both are evaluated at the same signals, so that only their difference is noisy.
         """
         super_arms, exogenous, _ = self.model.rounds()
-        signals = np.stack(
-            [self.rng.choice(z[x > 0], samples) for x, z in zip(super_arms.T, exogenous.T, strict=True)], axis=1
-        )
+        columns = zip(super_arms.T, exogenous.T, strict=True)
+        signals = np.stack([self.rng.choice(z[x > 0], samples) for x, z in columns], axis=1)
         blocks = np.array_split(self.super_arms[:, None, :], 1 + len(self.super_arms) * samples // CHUNK)
         means = np.concatenate([payoff(block * signals).mean(axis=1) for block in blocks])
         return means - expansion.mean_over(signals - self.moments.centre)
 
 
 class SSEMUCBJO(SSEMUCB):
-    """SSEM-UCB-JO (Algorithm 2): one fit to all rounds, of a system with cycles or without; see :class:`SSEMUCB`."""
+    """SSEM-UCB-JO (Algorithm 2): SSEM-UCB with one fit to all rounds, of a system with or without cycles."""
 
     def fit(self, super_arms: np.ndarray, exogenous: np.ndarray, nodes: np.ndarray) -> SeparableSystem:
         return fit_jointly(exogenous, nodes, self.components(), self.task.graph.is_acyclic, self.model.system)
@@ -254,7 +252,7 @@ class SSEMUCBJO(SSEMUCB):
 
 
 class SSEMUCBNorm(SSEMUCB):
-    """SSEM-UCB-Norm (Algorithm 3): signals are assumed normal, so that means and variances give all moments."""
+    """SSEM-UCB-Norm (Algorithm 3): SSEM-UCB with normal signals, whose means and variances give all moments."""
 
     def signal_moments(self) -> np.ndarray:
         return self.moments.normal_moments()

@@ -130,7 +130,7 @@ SSEM_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
     ({"external_scale": math.inf}, "external_scale must be"),
     ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
-    ({"centre": "median"}, r"centre must be None or one of \['means', 'zero'\]; given 'median'"),
+    ({"centre": "median"}, r"centre, unless it is None, must be one of \['means', 'zero'\]; given 'median'"),
     ({"reach": 0.0}, "reach must be a finite number above 0; given 0.0"),
 ]
 ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
