@@ -25,7 +25,6 @@ from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
 from cbo_gym.agents.gp.outputs import GPOutputs, SampledPosterior
 from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeSurrogate, Surrogate
-from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation
 
 
@@ -44,13 +43,7 @@ class IndependentGPs(GPOutputs[Surrogate]):
     """BoTorch model of independent outputs, one GP each, with marginal posteriors at single points (``q = 1``) only."""
 
     def posterior(self, X: Tensor, *args: object, **kwargs: object) -> IndependentNormals:  # noqa: N803
-        """Return marginals of the latent functions at ``X`` of shape ``b x 1 x d``.
-
-        Raises:
-            ArgumentError: if ``X`` asks for the joint distribution of several points.
-        """
-        if X.shape[-2] != 1:
-            raise ArgumentError(f"IndependentGPs takes points of shape b x 1 x d; given {tuple(X.shape)}")
+        """Return marginals of the latent functions at ``X`` of shape ``b x 1 x d``."""
         means, stds = zip(*[surrogate.posterior(X) for surrogate in self._surrogates], strict=True)
         return IndependentNormals(torch.stack(means, -1), torch.stack(stds, -1))
 
@@ -68,9 +61,6 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
         surrogates: the GPs from actions to the modelled nodes, one each.
         inputs: features of the actions played, ``n x d``.
         model: BoTorch model of all ``surrogates``.
-
-    Raises:
-        ArgumentError: if ``samples`` is out of range.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD})

@@ -1,11 +1,10 @@
-"""PartitionTree: the adaptive K-ary partition of the unit box of the optimistic tree searches."""
+"""PartitionTree: the adaptive K-ary partition of the unit box, for tree searches."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cbo_gym.actions.cells import require_arity, split, unit_cell
-from cbo_gym.errors import ArgumentError
+from cbo_gym.actions.cells import split, unit_cell
 
 
 class PartitionTree:
@@ -22,13 +21,9 @@ class PartitionTree:
         depth: shape ``(m,)``; the root's is 0.
         parent: shape ``(m,)``; the root is its own parent.
         is_leaf: shape ``(m,)``, boolean.
-
-    Raises:
-        ArgumentError: if ``arity`` is below 2.
     """
 
     def __init__(self, dim: int, arity: int) -> None:
-        require_arity(arity)
         self.arity = arity
         self.cells = unit_cell(dim)[None]
         self.depth = np.zeros(1, dtype=int)
@@ -50,13 +45,7 @@ class PartitionTree:
         return self._nodes.get(np.ascontiguousarray(cell, dtype=np.float64).tobytes())
 
     def expand(self, node: int) -> np.ndarray:
-        """Split a leaf; return the indices of its children.
-
-        Raises:
-            ArgumentError: if the node is not a leaf.
-        """
-        if not self.is_leaf[node]:
-            raise ArgumentError(f"node {node} has been expanded already")
+        """Split a leaf; return the indices of its children."""
         children_cells = split(self.cells[node], self.arity)
         children = np.arange(len(self), len(self) + self.arity)
         self._nodes |= {cell.tobytes(): int(child) for cell, child in zip(children_cells, children, strict=True)}

@@ -6,7 +6,6 @@ import torch
 from scipy.stats import norm
 
 from cbo_gym import agents
-from cbo_gym.errors import ArgumentError
 from tests.support.loop import start_agent
 
 
@@ -42,8 +41,6 @@ def test_a_known_composition_turns_estimates_of_its_nodes_into_those_of_rewards(
     assert [surrogate.name for surrogate in agent.surrogates] == modelled
     rewards = [past.reward for past in agent.task.initial_data]
     np.testing.assert_allclose(agent.estimated_rewards(), rewards, atol=1e-2)
-    with pytest.raises(ArgumentError, match="b x 1 x d"):
-        agent.model.posterior(torch.zeros(4, 2, 6, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("beta", [0.0, 5.0])
