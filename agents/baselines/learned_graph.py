@@ -119,21 +119,17 @@ class LearnedGraph(Agent):
             self._player.update(action, self._reorder(observation), reward, info)
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the player's posterior; ``None`` before it plays."""
         return None if self._player is None else self._player.reward_posterior(actions)
 
     def sample_outcomes(
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray] | None:
-        """Return the player's draws; ``None`` before it plays."""
         return None if self._player is None else self._player.sample_outcomes(actions, count, seed, noise=noise)
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        """Return the player's predictions; none before it plays."""
         return {} if self._player is None else self._player.leave_one_out()
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return the player's estimates; before it plays, the observed rewards."""
         return super().estimated_rewards() if self._player is None else self._player.estimated_rewards()
 
 

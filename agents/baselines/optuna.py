@@ -26,11 +26,6 @@ SAMPLERS = {
 }
 
 
-def coordinate_names(dim: int) -> list[str]:
-    """Return the names of a point's coordinates in Optuna's trials."""
-    return [f"x{index:03d}" for index in range(dim)]
-
-
 class Optuna(AskTell):
     """A sampler of Optuna on the flattened actions, TPE by default. Plays every mode.
 
@@ -62,8 +57,9 @@ class Optuna(AskTell):
         # The values of variables are the last coordinates; the domain None stands for any number in [0, 1].
         typed = [domains.typed.get(name) for name in domains.names] if domains.typed else []
         self._domains = [*[None] * (dim - len(typed)), *typed]
-        distributions = map(self._distribution, self._domains)
-        self._distributions: dict[str, Any] = dict(zip(coordinate_names(dim), distributions, strict=True))
+        self._distributions: dict[str, Any] = {
+            f"x{index:03d}": self._distribution(domain) for index, domain in enumerate(self._domains)
+        }
         # Trials without a reward yet, by point.
         self._trials: dict[bytes, Any] = {}
 

@@ -287,15 +287,11 @@ class GPQuery(NamedTuple):
 class CausalGP(RewardGP):
     """GP of the reward under do(x): prior mean m(x), prior covariance ``v RBF(x, x') + sigma(x) sigma(x')``.
 
-    The last input is sigma(x).
+    The last input is sigma(x). The other arguments are those of :class:`RewardGP`.
 
     Args:
-        name: name of the target set, for error messages.
         dim: number of target variables.
         effect: returns m and sigma.
-        device: torch device.
-        noise_std: known standard deviation of the rewards' noise; None to learn it.
-        categories: variable that is a category, by its index -> the number of categories.
 
     References:
         Aglietti, Lu, Paleyes & Gonzalez (2020), Causal Bayesian optimization, sec. 3.1.

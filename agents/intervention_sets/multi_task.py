@@ -109,15 +109,8 @@ class MultiTaskGPs(GaussianProcess):
     The GP models the outcomes' residuals about their causal prior means, each divided by the outcome's unit. The prior
     covariance of the residuals of outcomes i and j is ``B_ij RBF(x, x')`` with ``B = L L'`` (Bonilla, Chai & Williams
     2008; the multi-task model of Aglietti et al. 2023, sec. 3.2). If i = j, ``sigma(x) sigma(x')`` is added, where
-    sigma is the outcome's causal prior standard deviation. Every outcome has its own noise. The methods are those of
-    :class:`SeparateGPs`.
-
-    Args:
-        names: names of the m outcomes.
-        dim: number of variables that are set.
-        effects: prior mean and standard deviation of each outcome.
-        device: torch device.
-        categories: variable that is a category, by its index -> the number of categories.
+    sigma is the outcome's causal prior standard deviation. Every outcome has its own noise. Arguments and methods are
+    those of :class:`SeparateGPs`.
     """
 
     centred = True

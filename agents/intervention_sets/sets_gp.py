@@ -43,11 +43,7 @@ class SetsGP(RewardGP):
     of all sets.
 
     Args:
-        name: name of the reward, for error messages.
-        variables: number of variables that can be set.
-        device: torch device.
-        noise_std: known standard deviation of the rewards' noise; None to learn it.
-        categories: variable that is a category, by its index -> the number of categories.
+        variables: number of variables that can be set; the other arguments are those of :class:`RewardGP`.
 
     References:
         Aglietti, Damoulas, Alvarez & Gonzalez (2020), Multi-task causal learning with Gaussian processes: one model of
