@@ -69,10 +69,7 @@ class AskTell(Agent):
         self.tell(point, float(reward))
 
     def _take_point(self, action: Action) -> np.ndarray:
-        """Return the point of an action: the one that :meth:`ask` proposed if there is one, else the codec's.
-
-        Several points may become the same action, and the optimiser must recognise its own.
-        """
+        """Return the point that :meth:`ask` proposed for an action, one of several that become it; else the codec's."""
         point = self.task.codec.to_point(action)
         for index, proposed in enumerate(self._proposed):
             if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(proposed)), point):

@@ -57,13 +57,10 @@ class _QueueEnv(gym.Env[np.ndarray, Action]):
     """The environment of the algorithm, which exchanges actions and outcomes with the agent through queues.
 
     The agent sets the observation space once it knows the size of a context.
-
-    Attributes:
-        actions: the algorithm's actions, or the error that ended it.
-        outcomes: the outcomes of the actions; None stops the thread.
     """
 
     def __init__(self, action_space: Space) -> None:
+        # The algorithm's actions, or the error that ended it; and their outcomes, or None to stop the thread.
         self.actions: SimpleQueue[np.ndarray | BaseException] = SimpleQueue()
         self.outcomes: SimpleQueue[_Outcome | None] = SimpleQueue()
         self.action_space = action_space

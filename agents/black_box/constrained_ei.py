@@ -25,7 +25,7 @@ class ConstrainedEI(NodeImprovement):
     """Expected improvement times the probability of feasibility. Plays soft and hard tasks, constrained or not.
 
     Args:
-        samples: Sobol samples of the posterior, 1 to 4,096.
+        samples: number of Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
         safety: largest probability, by the model, that any round misses a constraint of the task; only actions that
             the model certifies are then played. None to play actions that are merely likely to be feasible.
@@ -52,11 +52,9 @@ class ConstrainedEI(NodeImprovement):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        self.safe_play = (
-            None
-            if self.safety is None
-            else SafePlay(self.task, self.features, self.safety, self.safe_start, self.device)
-        )
+        self.safe_play: SafePlay | None = None
+        if self.safety is not None:
+            self.safe_play = SafePlay(self.task, self.features, self.safety, self.safe_start, self.device)
         # Index of each constraint's surrogate.
         self._constrained = [self._modelled.index(constraint.node) for constraint in self.task.constraints]
 
@@ -100,8 +98,8 @@ class ConstrainedEI(NodeImprovement):
         return list(dict.fromkeys([self.task.reward, *(constraint.node for constraint in self.task.constraints)]))
 
     def improvement(self, estimates: np.ndarray) -> qLogExpectedImprovement:
-        feasible = self._violations(caution=0.0) == 0.0
-        best = estimates[feasible].max() if feasible.any() else estimates.min()
+        is_feasible = self._violations(caution=0.0) == 0.0
+        best = estimates[is_feasible].max() if is_feasible.any() else estimates.min()
         constraints: list[Callable[[Tensor], Tensor]] = [
             partial(_standardise, constraint=constraint, index=index, std=_output_std(self.surrogates[index].outputs))
             for constraint, index in zip(self.task.constraints, self._constrained, strict=True)

@@ -61,6 +61,7 @@ class GPUCB(ForecastsByNode, SearchAgent):
         dim = self.features.input_dim
         self._contexts = self.task.contexts if isinstance(self.task, ContextualTask) else ()
         noiseless = not self._contexts and is_noiseless(self.task, self.task.reward)
+        # Surrogates need not accept the keyword if there are no categories.
         keywords: dict[str, Any] = {"categories": categories} if (categories := self.features.categories) else {}
         self.surrogate = self.make_surrogate(
             self.task.reward,
@@ -77,19 +78,17 @@ class GPUCB(ForecastsByNode, SearchAgent):
         super().update(action, observation, reward, info)
         inputs = self.features.of_actions([action])[0].to(self.device)
         add_measured(self.surrogate, self._with_context(inputs).cpu(), reward, standard_error(observation, -1))
-        self._read_context(observation)
+        if self._contexts:
+            self.set_context(observation["context"])
 
     def act(self, observation: Observation) -> Action:
-        self._read_context(observation)
+        if self._contexts:
+            self.set_context(observation["context"])
         return super().act(observation)
 
     def search(self, seed: int) -> Action:
         played = best_first(self.history, self.estimated_rewards())
         return maximise(self.upper_bound, self.features, played, seed=seed, device=self.device)
-
-    def _read_context(self, observation: Observation) -> None:
-        if self._contexts:
-            self.set_context(observation["context"])
 
     def set_context(self, context: np.ndarray) -> None:
         self._context = torch.tensor(context).to(self._context)
@@ -112,7 +111,7 @@ class GPUCB(ForecastsByNode, SearchAgent):
         return mean.cpu().numpy(), std.cpu().numpy()
 
     def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
-        return self._with_context(self.features.of_actions(actions).to(self.device))
+        return self._with_context(super().forecast_inputs(actions))
 
     def surrogates_by_node(self) -> Mapping[str, Surrogate]:
         return {self.task.reward: self.surrogate}

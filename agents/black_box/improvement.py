@@ -52,7 +52,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
     """Base class of agents that maximise expected improvement with a GP for each modelled node. They ignore the graph.
 
     Args:
-        samples: Sobol samples of the posterior, 1 to 4,096.
+        samples: number of Sobol samples of the posterior, 1 to 4,096.
         device: torch device.
 
     Attributes:
@@ -91,6 +91,7 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
         self.features = features_of(task)
         dim, self._modelled = self.features.input_dim, self.modelled_nodes()
         self._columns = [task.nodes.index(node) for node in self._modelled]
+        # Surrogates need not accept the keyword if there are no categories.
         keywords: dict[str, Any] = {"categories": categories} if (categories := self.features.categories) else {}
         self.surrogates = [
             self.make_surrogate(
@@ -121,9 +122,6 @@ class NodeImprovement(ForecastsByNode, SearchAgent):
         with torch.no_grad():
             mean, std = self.reward_posterior_at(self.forecast_inputs(actions))
         return mean.cpu().numpy(), std.cpu().numpy()
-
-    def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
-        return self.features.of_actions(actions).to(self.device)
 
     def surrogates_by_node(self) -> Mapping[str, Surrogate]:
         return dict(zip(self._modelled, self.surrogates, strict=True))

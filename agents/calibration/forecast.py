@@ -23,6 +23,7 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from cbo_gym.agent import LeaveOneOut
+from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import NoiseLevel, usual_noise
 from cbo_gym.task import Action
@@ -127,18 +128,19 @@ def sample_each(
 
 def leave_one_out(surrogates: Mapping[str, Any]) -> dict[str, LeaveOneOut]:
     """Return leave-one-out predictions of the surrogates that are Gaussian processes and have data."""
-    gps = _fit_for_forecasts(
-        {name: gp for name, gp in surrogates.items() if isinstance(gp, GaussianProcess) and len(gp)}
-    )
-    return {name: predict_left_out(gp, gp.outputs) for name, gp in gps.items()}
+    gps = {name: gp for name, gp in surrogates.items() if isinstance(gp, GaussianProcess) and len(gp)}
+    return {name: predict_left_out(gp, gp.outputs) for name, gp in _fit_for_forecasts(gps).items()}
 
 
 class ForecastsByNode(ABC):
     """Mixin: forecasts of an agent with a surrogate from the action to each modelled node."""
 
-    @abstractmethod
+    features: ActionFeatures
+    device: str
+
     def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
         """Return the surrogates' inputs of actions, ``(len(actions), d)``."""
+        return self.features.of_actions(actions).to(self.device)
 
     @abstractmethod
     def surrogates_by_node(self) -> Mapping[str, Any]:

@@ -154,13 +154,14 @@ class SafePlay:
         Errors have the distribution :class:`Calibration`, as in forecasts; of several GPs the widest one counts.
         """
         calibrations = [list(map(Calibration.of, gps)) for gps in model.constrained_gps()]
-        return torch.tensor(
-            [max(c.scale * float(student.ppf(self._level, c.freedom)) for c in group) for group in calibrations],
-            dtype=torch.float64,
-        )
+        widths = [
+            max(calibration.scale * float(student.ppf(self._level, calibration.freedom)) for calibration in group)
+            for group in calibrations
+        ]
+        return torch.tensor(widths, dtype=torch.float64)
 
     def _safest(self, actions: Sequence[Action], pessimistic: Values, count: int) -> list[Action]:
-        """Return the safe start and the actions with the least pessimistic bounds."""
+        """Return the safe start, then the ``count`` actions with the smallest excess at the pessimistic bounds."""
         allowed = [action for action in actions if self._features.allows(action)]
         starts = [] if self._start is None else [self._start]
         if allowed:
@@ -180,9 +181,9 @@ class SafePlay:
             values = torch.full((len(points),), -torch.inf, dtype=torch.float64)
             inputs = space.inputs(points).to(self._device)
             for rows in torch.arange(len(points)).split(CHUNK):
-                inside = rows[(excess(inputs[rows]) <= 0.0).cpu()]
-                if len(inside):
-                    values[inside] = value(inputs[inside].unsqueeze(-2)).cpu()
+                safe_rows = rows[(excess(inputs[rows]) <= 0.0).cpu()]
+                if len(safe_rows):
+                    values[safe_rows] = value(inputs[safe_rows].unsqueeze(-2)).cpu()
             return values
 
         points = space.draw(RAW_SAMPLES, generator)
@@ -219,7 +220,7 @@ def safety_arguments(
 
 def _read_start(task: Task, start: Mapping[str, Any]) -> Action:
     try:
-        # This checks names and values.
+        # The codec raises an error for unknown names and values outside the domains.
         task.codec.steer(start)
         if isinstance(task, HardTask) and frozenset(start) not in task.targets:
             raise ArgumentError(f"no target set is {sorted(start)}; sets: {', '.join(task.codec.choices)}")

@@ -2,9 +2,8 @@
 
 The program (github.com/Mengyanz/GPOO, simulation.py) splits the root at once and plays its children first. In each
 later round, the leaf with the highest b-value is split *before* it is played, if GPOO's conditions allow a split, and
-the best of the other leaves is played. The confidence radii include the noise of the reward, whose variance is 0.05 of
-the kernel's. The class reproduces Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm
-1.
+the best of the other leaves is played. Confidence radii include the noise of the reward, with 0.05 of the kernel's
+variance. This class reproduces Fig. 6 (``examples/reproduce_gpoo.py``); :class:`GPOO` follows the paper's Algorithm 1.
 """
 
 from __future__ import annotations

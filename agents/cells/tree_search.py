@@ -31,9 +31,6 @@ class TreeSearch(Agent):
     Attributes:
         tree: the cells so far.
         draws: number of plays of each node of the tree, shape ``(m,)``.
-
-    Raises:
-        ArgumentError: if ``max_depth`` is out of range.
     """
 
     modes = frozenset({Mode.AGGREGATED})
@@ -113,7 +110,6 @@ class GPTreeSearch(TreeSearch):
     """Base class of the searches whose estimates come from a Gaussian process over cells.
 
     Args:
-        max_depth: greatest depth, as for :class:`TreeSearch`.
         fit: fit the kernel even if the task has one.
 
     Attributes:

@@ -68,11 +68,8 @@ class CandidateGraphs:
 
     @property
     def observations(self) -> Tensor:
-        rows = [
-            observation["nodes"]
-            for action, observation, _ in self._rounds
-            if not self._task.targets[int(action["target"])]
-        ]
+        targets = self._task.targets
+        rows = [seen["nodes"] for action, seen, _ in self._rounds if not targets[int(action["target"])]]
         return torch.as_tensor(np.array(rows).reshape(-1, len(self._task.nodes)), device=self._device)
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:

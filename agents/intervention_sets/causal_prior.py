@@ -77,13 +77,9 @@ class ObservationalModel:
         self._task = task
         self._device = device
         self.network = EffectNetwork(task, device)
-        self._observed = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
+        self.observations = torch.empty((0, len(task.nodes)), dtype=torch.float64, device=device)
         self._regressions: dict[frozenset[str], GaussianProcess] = {}
         self._rewards: list[float] = []
-
-    @property
-    def observations(self) -> Tensor:
-        return self._observed
 
     def add(self, action: Action, observation: Observation, reward: float) -> None:
         """Learn from a round. An intervention changes only the mean reward, the estimate without observations."""
@@ -93,8 +89,8 @@ class ObservationalModel:
         if index >= 0 and self._task.targets[index]:
             return
         self.network.add(action, observation)
-        row = torch.as_tensor(observation["nodes"]).to(self._observed)
-        self._observed = torch.cat([self._observed, row[None]])
+        row = torch.as_tensor(observation["nodes"]).to(self.observations)
+        self.observations = torch.cat([self.observations, row[None]])
         for target in self._regressions:
             self._add_to_regression(target, row[None])
 
@@ -105,7 +101,7 @@ class ObservationalModel:
     def rule(self, target: frozenset[str]) -> str:
         """Return how the effect of ``target`` is estimated: ``"simulation"``, ``"adjustment"`` or ``"none"``."""
         diagram, reward = self._task.diagram, self._task.reward
-        if not len(self._observed):
+        if not len(self.observations):
             return "none"
         if can_be_simulated(diagram, target, reward):
             return "simulation"
@@ -126,15 +122,14 @@ class ObservationalModel:
         return torch.full_like(values[:, 0], mean), torch.zeros_like(values[:, 0])
 
     def _simulate(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
-        network, manipulable = self.network, list(self._task.manipulable)
+        network, reward, manipulable = self.network, self._task.reward, list(self._task.manipulable)
         members = [index for index, name in enumerate(manipulable) if name in target]
         inputs = values.new_zeros((len(values), 2 * len(manipulable)))
         inputs[:, members] = values
         inputs[:, [len(manipulable) + index for index in members]] = 1.0
         # The reward's own noise has mean zero and affects no other node.
-        noise = dict(network.draw_noise(NOISE_SAMPLES, seed=0))
-        noise.pop(self._task.reward, None)
-        mean, std = network.expectations(inputs, [self._task.reward], noise, FUNCTIONS, NOISE_SAMPLES)
+        noise = {node: draws for node, draws in network.draw_noise(NOISE_SAMPLES, seed=0).items() if node != reward}
+        mean, std = network.expectations(inputs, [reward], noise, FUNCTIONS, NOISE_SAMPLES)
         return mean[:, 0], std[:, 0]
 
     def _adjust(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
@@ -154,14 +149,13 @@ class ObservationalModel:
                 categories=categories,
                 device=self._device,
             )
-            self._add_to_regression(target, self._observed)
+            self._add_to_regression(target, self.observations)
         domains = Domains({name: domain for name, domain in self._task.manipulable.items() if name in target})
         columns = zip(domains.names, domains.to_native(values.unbind(-1)), values.unbind(-1), strict=True)
         set_values = torch.stack([value if name in typed else native for name, native, value in columns], -1)
-        adjusted = self._covariate_values(target, self._observed)[:, len(domains) :]
-        points = torch.cat(
-            [set_values[:, None].expand(-1, len(adjusted), -1), adjusted.expand(len(values), -1, -1)], -1
-        )
+        adjusted = self._covariate_values(target, self.observations)[:, len(domains) :]
+        repeated = set_values[:, None].expand(-1, len(adjusted), -1)
+        points = torch.cat([repeated, adjusted.expand(len(values), -1, -1)], -1)
         mean, std = self._regressions[target].posterior(points)
         return mean.mean(-1), std.mean(-1)
 
@@ -178,8 +172,8 @@ class ObservationalModel:
         """Return the values of the covariates in observations: in [0, 1] if their domain is typed, else native."""
         typed = self._task.codec.domains.typed
         columns = {name: rows[:, self._task.nodes.index(name)] for name in self._covariates(target)}
-        units = {name: typed[name].to_unit(column) for name, column in columns.items() if name in typed}
-        return torch.stack(list((columns | units).values()), -1)
+        values = [typed[name].to_unit(column) if name in typed else column for name, column in columns.items()]
+        return torch.stack(values, -1)
 
 
 class EffectNetwork(GPNetwork):
@@ -195,8 +189,8 @@ class EffectNetwork(GPNetwork):
     additive = False
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
-        root = not (self.parents[node] or self.actions[node])
-        return columns[0].new_zeros((1, 1, 1)) if root else super().node_inputs(node, values, columns)
+        is_root = not (self.parents[node] or self.actions[node])
+        return columns[0].new_zeros((1, 1, 1)) if is_root else super().node_inputs(node, values, columns)
 
 
 class RewardGP(GaussianProcess):

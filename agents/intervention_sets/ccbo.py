@@ -209,8 +209,6 @@ class ConstrainedSetModel(SetModel):
         model: type[MultiTaskGPs | SeparateGPs] = MultiTaskGPs if multi_task else SeparateGPs
         names = [f"{node} | do({', '.join(sorted(target))})" for node in self._outcomes]
         self._joint = model(names, len(self._members), self._priors_of, device, self._categories)
-        # Values of the rounds with a reward.
-        self._values = self._candidates[:0]
         count = DRAWS if multi_task else 1
         engine = SobolEngine(max(1, len(self._modelled)), scramble=True, seed=seed)
         self._draws = engine.draw(count, dtype=torch.float64).clamp(1e-6, 1.0 - 1e-6).to(device)
@@ -220,12 +218,9 @@ class ConstrainedSetModel(SetModel):
 
     def learn(self, action: Action, observation: Observation, partial: bool) -> None:
         """Learn from a round in which the set was played; a ``partial`` round has no reward."""
-        values = self._values_of(action)
-        if not partial:
-            self._values = torch.cat([self._values, values[None]])
         outcomes = [float(observation["nodes"][column]) for column in self._columns]
         errors = [standard_error(observation, column) for column in self._columns]
-        self._joint.observe(values, outcomes, errors, partial)
+        self._joint.observe(self._values_of(action), outcomes, errors, partial)
 
     def adjust(self, mean: float, unit: float) -> None:
         """Do nothing: :meth:`adjust_outcomes` adjusts the reward with the other nodes."""
@@ -243,7 +238,7 @@ class ConstrainedSetModel(SetModel):
         return self._at_data()[0][:, -1].cpu().numpy()
 
     def prior_means(self) -> np.ndarray:
-        return self._priors_of[-1](self._values)[0].cpu().numpy()
+        return self._priors_of[-1](self._joint.complete_values)[0].cpu().numpy()
 
     def violations(self, caution: float) -> np.ndarray:
         """Return the estimated total violation in each round in which the set was played; see :func:`violations`."""
@@ -251,7 +246,7 @@ class ConstrainedSetModel(SetModel):
         std = root.square().sum(-1).sqrt()
         modelled = violations(self._modelled, mean[:, :-1], std[:, :-1], caution)
         fixed = natural_violation(self._unaffected, self._effects, caution)
-        return (modelled + self._excess(self._values)).cpu().numpy() + fixed
+        return (modelled + self._excess(self._joint.complete_values)).cpu().numpy() + fixed
 
     def _excess(self, values: Tensor) -> Tensor:
         """Return the total excess of values ``n x d`` over the limits of their variables, in native units, ``(n,)``."""

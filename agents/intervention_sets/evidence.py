@@ -129,9 +129,8 @@ def explain(causes: np.ndarray, effect: np.ndarray) -> SmoothExplanation:
         fits.append((value, (spread, signal, noise), factor, whitened))
     best, scales, factor, whitened = max(fits, key=itemgetter(0))
     average = best + math.log(add_up(math.exp(value - best) for value, *_ in fits) / len(fits))
-    return SmoothExplanation(
-        average, inputs, np.linalg.solve(factor.T, whitened), factor, scales, (location, scale, mean)
-    )
+    weights = np.linalg.solve(factor.T, whitened)
+    return SmoothExplanation(average, inputs, weights, factor, scales, (location, scale, mean))
 
 
 def linear_log_evidence(
@@ -167,17 +166,11 @@ def _similarity(first: np.ndarray, second: np.ndarray, lengthscale: float) -> np
 
 
 def residual_std(values: Tensor, rewards: Tensor) -> float | None:
-    """Return the standard deviation of rewards about a least-squares fit by a set's variables and their squares.
+    """Return the standard deviation of rewards ``(n,)`` about a least-squares fit by variables ``n x d``.
 
-    This estimates the noise of rewards under interventions on these variables, which leave the rest of the rewards'
-    variance unchanged if there is no confounding.
-
-    Args:
-        values: values of the variables in rounds in which nothing was set, ``n x d``.
-        rewards: rewards of these rounds, ``(n,)``.
-
-    Returns:
-        the estimate; None with fewer than ``MIN_ROUNDS`` rounds for each coefficient.
+    The fit has the variables and their squares, in rounds in which nothing was set. Without confounding, this estimates
+    the noise of rewards under interventions on the variables. Return None with fewer than ``MIN_ROUNDS`` rounds for
+    each coefficient.
     """
     count, dim = values.shape
     coefficients = 1 + 2 * dim

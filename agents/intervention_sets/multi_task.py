@@ -39,6 +39,9 @@ class SeparateGPs:
         effects: prior mean and standard deviation of each outcome.
         device: torch device.
         categories: variable that is a category, by its index -> the number of categories.
+
+    Attributes:
+        complete_values: values of the rounds that are not partial, ``n x d``.
     """
 
     def __init__(
@@ -53,17 +56,17 @@ class SeparateGPs:
             CausalGP(name, dim, effect, device, categories=categories)
             for name, effect in zip(names, effects, strict=True)
         ]
-        self._values = torch.empty((0, dim), dtype=torch.float64, device=device)
+        self.complete_values = torch.empty((0, dim), dtype=torch.float64, device=device)
 
     def observe(
         self, values: Tensor, outcomes: Sequence[float], errors: Sequence[float], partial: bool = False
     ) -> None:
         """Add a round: ``values`` in [0, 1], ``(d,)``, and for each outcome its value and its standard error.
 
-        A ``partial`` round is left out of :meth:`at_data`; its outcomes may be NaN.
+        The outcomes of a ``partial`` round may be NaN.
         """
         if not partial:
-            self._values = torch.cat([self._values, values[None]])
+            self.complete_values = torch.cat([self.complete_values, values[None]])
         for gp, outcome, error in zip(self._gps, outcomes, errors, strict=True):
             if not math.isnan(outcome):
                 gp.observe(values, outcome, error)
@@ -95,8 +98,8 @@ class SeparateGPs:
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        """Return the posterior at the data, as :meth:`predict` does."""
-        return self.predict(self._values)
+        """Return the posterior at ``complete_values``, as :meth:`predict` does."""
+        return self.predict(self.complete_values)
 
     def queries(self, values: Tensor) -> list[GPQuery]:
         """Return the query of each outcome's GP at values ``n x d``."""
@@ -133,8 +136,8 @@ class MultiTaskGPs(GaussianProcess):
         )
         self._effects = effects
         self._units = self.outputs.new_ones(self._count)
-        # Values of all rounds, and values of complete rounds.
-        self._values = self._complete = self.inputs[:, :dim]
+        # Values of all rounds, and of those that are not partial.
+        self._values = self.complete_values = self.inputs[:, :dim]
         self._outcomes = self._variances = self.outputs.new_empty((0, self._count))
 
     def observe(
@@ -142,7 +145,7 @@ class MultiTaskGPs(GaussianProcess):
     ) -> None:
         self._values = torch.cat([self._values, values[None]])
         if not partial:
-            self._complete = torch.cat([self._complete, values[None]])
+            self.complete_values = torch.cat([self.complete_values, values[None]])
         self._outcomes = torch.cat([self._outcomes, self._outcomes.new_tensor(outcomes)[None]])
         self._variances = torch.cat([self._variances, self._outcomes.new_tensor(errors)[None].square()])
         self.refresh()
@@ -164,7 +167,7 @@ class MultiTaskGPs(GaussianProcess):
         return mean + residual * self._units, root * self._units[:, None]
 
     def at_data(self) -> tuple[Tensor, Tensor]:
-        return self.predict(self._complete)
+        return self.predict(self.complete_values)
 
     def _joint_inputs(self, values: Tensor, priors: Priors | None) -> tuple[Tensor, Tensor]:
         """Return prior means, ``n x m``, and GP inputs, ``n x m x (d + 2)``: values, sigma / unit, outcome's index."""

@@ -110,9 +110,9 @@ class ParentPosterior:
         rewards = np.array(self._rewards)
         if len(rewards) < MIN_ROUNDS:
             return np.full(len(points), rewards.mean() if len(rewards) else 0.0), np.zeros(len(points))
-        natural = self._causes[self._is_observation] if any(self._is_observation) else self._causes
+        observed = self._causes[self._is_observation] if any(self._is_observation) else self._causes
         # The mean of a linear function is its value at the mean.
-        rows = natural[:AVERAGED] if self._nonlinear else natural.mean(axis=0, keepdims=True)
+        rows = observed[:AVERAGED] if self._nonlinear else observed.mean(axis=0, keepdims=True)
         inputs = np.broadcast_to(rows, (len(points), *rows.shape)).copy()
         inputs[:, :, columns] = points[:, None]
         inputs = inputs[..., list(parents)]

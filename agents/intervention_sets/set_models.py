@@ -295,9 +295,7 @@ class SeparateSetModel(SetModel):
         task = config.task
         noise_std = 0.0 if is_noiseless(task, task.reward) else None
         name = f"{task.reward} | do({', '.join(sorted(self._target))})"
-        self._gp: CausalGP = CausalGP(
-            name, len(self._members), self._effect, config.device, noise_std, self._categories
-        )
+        self._gp = CausalGP(name, len(self._members), self._effect, config.device, noise_std, self._categories)
 
     def observe(self, action: Action, observation: Observation, reward: float) -> None:
         self._gp.observe(self._values_of(action), reward, standard_error(observation, -1))

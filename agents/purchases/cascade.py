@@ -72,12 +72,8 @@ class CascadeEI(PurchaseAgent):
         super().setup(seed)
         nodes = self.network.nodes
         chain = {node: (nodes[index - 1],) if index else () for index, node in enumerate(nodes)}
-        if (
-            self.network.parents != chain
-            or nodes != self.task.nodes
-            or self.task.parts
-            or self.task.composition is not None
-        ):
+        is_chain = self.network.parents == chain and nodes == self.task.nodes
+        if not is_chain or self.task.parts or self.task.composition is not None:
             raise UnsupportedModeError(
                 f"CascadeEI plays chains of nodes with the upstream condition; {self.task.env_id} has "
                 f"{self.task.diagram.to_dagitty()}; choose FastPKGFN, PKGFN, KGFN, TSFN or FullEIFN"

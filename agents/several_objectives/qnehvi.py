@@ -98,13 +98,11 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
         estimates = self.estimated_rewards()
         scaled = _Rewards(self, estimates)
         baseline = self.surrogates[0].inputs[baseline_of(estimates)]
-        reference = scaled.scale(
-            reference_of(estimates, self._predicted_rewards, self.features, seed, self.device)
-        ).tolist()
+        reference = reference_of(estimates, self._predicted_rewards, self.features, seed, self.device)
         screening, acquisition = (
             logei.qLogNoisyExpectedHypervolumeImprovement(
                 self.model,
-                reference,
+                scaled.scale(reference).tolist(),
                 baseline,
                 sampler=SobolQMCNormalSampler(torch.Size([samples]), seed=self._sampler_seed),
                 objective=scaled,
@@ -120,9 +118,6 @@ class QNEHVI(ForecastsByNode, SeveralObjectivesAgent):
         inputs = self.forecast_inputs(actions)
         means, stds = zip(*[surrogate.posterior(inputs) for surrogate in self.surrogates], strict=True)
         return torch.stack(means, -1), torch.stack(stds, -1)
-
-    def forecast_inputs(self, actions: Sequence[Action]) -> Tensor:
-        return self.features.of_actions(actions).to(self.device)
 
     def surrogates_by_node(self) -> Mapping[str, GaussianProcess]:
         return dict(zip(self.observed, self.surrogates, strict=True))

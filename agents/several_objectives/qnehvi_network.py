@@ -1,8 +1,8 @@
 """qNEHVI-Network: noisy expected hypervolume improvement on a network of GPs, a new combination of known methods.
 
-Every node has a GP. A network drawn from their posteriors gives a joint sample of all objectives, means over the nodes'
-noise. A round plays the action with the greatest expected gain of hypervolume over the sampled fronts of the actions
-played (Daulton, Balandat & Bakshy 2021).
+Every node has a GP. A network drawn from their posteriors gives a joint sample of all objectives, averaged over samples
+of the nodes' noise. A round plays the action with the greatest expected gain of hypervolume over the sampled fronts of
+the actions played (Daulton, Balandat & Bakshy 2021).
 """
 
 from __future__ import annotations
@@ -104,12 +104,11 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         reference = (torch.from_numpy(native_reference).to(self.device) - centre) / width
         with torch.no_grad():
             played = rewards(self.network.inputs[baseline_of(estimates)])
-        cells = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
-        longest = max(bounds.shape[1] for bounds in cells)
+        # For each drawn network, the ends of the boxes that its front leaves open, ``2 x boxes x m``.
+        boxes = [FastNondominatedPartitioning(reference, front).get_hypercell_bounds() for front in played.unbind(1)]
+        most = max(ends.shape[1] for ends in boxes)
         # Boxes that begin at infinity pad the shorter lists, because no point reaches them.
-        padded = [
-            torch.nn.functional.pad(bounds, (0, 0, 0, longest - bounds.shape[1]), value=torch.inf) for bounds in cells
-        ]
+        padded = [torch.nn.functional.pad(ends, (0, 0, 0, most - ends.shape[1]), value=torch.inf) for ends in boxes]
         lower, upper = torch.stack(padded, 1)
 
         def improvement(inputs: Tensor) -> Tensor:

@@ -105,10 +105,9 @@ class METS(SuperArmAgent):
         if self.model.system is None:
             return super().estimated_rewards()
         rows, inverse = np.unique(self.played, return_inverse=True)
-        uniforms = (np.arange(DRAWS)[:, None] + 0.5) / DRAWS * np.ones(len(self._counts))
-        signals = self._prior.signals(
-            self._likelihoods.argmax(axis=1), np.random.default_rng(0).permuted(uniforms, axis=0)
-        )
+        levels = (np.arange(DRAWS)[:, None] + 0.5) / DRAWS * np.ones(len(self._counts))
+        uniforms = np.random.default_rng(0).permuted(levels, axis=0)
+        signals = self._prior.signals(self._likelihoods.argmax(axis=1), uniforms)
         nodes = self.model.system.solve(self.super_arms[rows][:, None, :] * signals)
         return self._payoff(nodes).mean(axis=1)[inverse]
 

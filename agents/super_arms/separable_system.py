@@ -43,10 +43,8 @@ class SeparableSystem:
         blocks = [np.flatnonzero(has_path[i] & has_path[:, i]).tolist() for i in by_depth]
         self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
         self._inner_edges = [self._edges_from(block, block) for block in self._blocks]
-        all_nodes = range(len(has_path))
-        self._outer_edges = [
-            self._edges_from(block, [i for i in all_nodes if i not in block]) for block in self._blocks
-        ]
+        others = [[i for i in range(len(has_path)) if i not in block] for block in self._blocks]
+        self._outer_edges = [self._edges_from(*pair) for pair in zip(self._blocks, others, strict=True)]
 
     def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
         """Return the edges from any of ``causes`` to any of ``effects``."""
