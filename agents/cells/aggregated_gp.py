@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import erf
 
 from cbo_gym._util.arguments import require_positive
-from cbo_gym.actions.cells import representative_points, require_points
+from cbo_gym.actions.cells import representative_points
 from cbo_gym.errors import ArgumentError
 
 # Smallest squared diagonal element of the Cholesky factor, relative to the cell's variance.
@@ -33,7 +33,6 @@ class AverageKernel:
     def __init__(self, lengthscale: float, variance: float, points: int) -> None:
         require_positive("lengthscale", lengthscale)
         require_positive("variance", variance)
-        require_points(points)
         self._lengthscale, self._variance, self._points = lengthscale, variance, points
 
     def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -140,15 +139,12 @@ class AggregatedGP:
         """Observe a noisy mean over a cell ``(2, d)``.
 
         Raises:
-            ArgumentError: if the cell has another shape than those before, or a number is not finite.
+            ArgumentError: if a number is not finite.
         """
         # A copy, because the caller may overwrite the cell.
-        cell = np.array(cell, dtype=np.float64)
-        if cell.ndim != 2 or len(cell) != 2 or (len(self) and cell.shape != self.cells.shape[1:]):
-            raise ArgumentError(f"a cell must have shape (2, d), equal for all cells; given {cell.shape}")
-        if not (np.isfinite(cell).all() and math.isfinite(reward)):
-            raise ArgumentError(f"observations must be finite; given {cell.tolist()} -> {reward}")
-        cells = cell[None]
+        cells = np.array(cell, dtype=np.float64)[None]
+        if not (np.isfinite(cells).all() and math.isfinite(reward)):
+            raise ArgumentError(f"observations must be finite; given {cells[0].tolist()} -> {reward}")
         variance = float(self.kernel.variance(cells)[0])
         row = self._project(cells)[:, 0]
         pivot = math.sqrt(max(variance + self.noise_std**2 - row @ row, MIN_PIVOT * variance))

@@ -24,7 +24,7 @@ GRID_SHARE, GRID_VARIATION = 0.5, 0.5
 
 
 class GPOO(GPTreeSearch):
-    """Optimistic tree search with a Gaussian process over cells.
+    """Optimistic tree search with a Gaussian process over cells. Plays aggregated tasks.
 
     Args:
         variation: c in ``delta(h) = c 2^(-h/d)``, above 0. None for 14 with a known kernel, and for
@@ -54,14 +54,17 @@ class GPOO(GPTreeSearch):
     def setup(self, seed: int) -> None:
         super().setup(seed)
         self._count = min(sum(self.task.arity**h for h in range(self.max_depth * self._dim + 1)), MAX_COUNT)
-        even_grid = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
-        self._root_variation = self.constant or (even_grid if self.model.fitted else KNOWN_VARIATION)
+        if self.constant is not None:
+            self._root_variation = self.constant
+        elif self.model.fitted:
+            self._root_variation = GRID_VARIATION * float((GRID_SHARE * self.task.horizon) ** (1.0 / self._dim))
+        else:
+            self._root_variation = KNOWN_VARIATION
 
     def radii(self, nodes: np.ndarray, t: int) -> np.ndarray:
         return np.sqrt(self.beta_at(t)) * self.model.gp.std[nodes]
 
     def beta_at(self, t: int) -> float:
-        """Return beta_t."""
         return BETA_SCHEDULES[self.beta](t, self.error, self._count)
 
     def variation(self, depth: Floats) -> Floats:

@@ -18,7 +18,7 @@ from cbo_gym.agents.cells.tree_search import GPTreeSearch, cell_variation
 from cbo_gym.scm.values import Floats
 from cbo_gym.task import Action, Observation
 
-# Hoelder exponent of the metric.
+# Hoelder exponent of the metric, and the constants C2, C3 and D.
 ALPHA = 0.5
 C2 = C3 = METRIC_DIMENSION = 1.0
 
@@ -28,7 +28,7 @@ class GPTree(GPTreeSearch):
 
     Args:
         scale: factor of ``beta_n``, above 0.
-        slope: factor of the metric, above 0.
+        slope: size of the root in the metric, above 0; cells of depth h have the size ``slope 2^(-h/d)``.
         confidence: u, above 0; the bounds hold with probability ``1 - exp(-u)``.
         max_nodes: the largest number of nodes of the tree, 1 to 16,384.
         fit: fit the kernel even if the task has one.
@@ -62,10 +62,10 @@ class GPTree(GPTreeSearch):
 
     def variation(self, depth: Floats) -> Floats:
         depth = np.asarray(depth)
-        shrunk = cell_variation(self.slope, depth, self._dim)
+        sizes = cell_variation(self.slope, depth, self._dim)
         inner: Floats = 2.0 * self.confidence + C2 + 2.0 * math.log(self.task.horizon**2 * math.pi**2 / 6.0)
-        inner = inner + depth * math.log(self.task.arity) - 4.0 * METRIC_DIMENSION * np.log(shrunk)
-        return 4.0 * shrunk * (np.sqrt(inner) + C3)
+        inner = inner + depth * math.log(self.task.arity) - 4.0 * METRIC_DIMENSION * np.log(sizes)
+        return 4.0 * sizes * (np.sqrt(inner) + C3)
 
     def upper_bounds(self, nodes: np.ndarray, t: int) -> np.ndarray:
         parents, depth = self.tree.parent[nodes], self.tree.depth[nodes]
