@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from cbo_gym._util.arguments import require_positive
 from cbo_gym.agent import Agent
 from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.agents.choice.rules import ranking, seconds_of
+from cbo_gym.agents.choice.rules import SECONDS, ranking
 from cbo_gym.errors import UnsupportedModeError, naming_the_extra
 from cbo_gym.task import Action, Mode, Observation, Task
 
@@ -79,7 +79,8 @@ class Auto(Agent):
         # Earlier agents, with the reason why they do not play.
         refused: list[str] = []
         for rule in ranking(task):
-            seconds = seconds_of(rule, task.mode)
+            # Random has no entry.
+            seconds = SECONDS.get(task.mode, {}).get(rule.agent, 0.0)
             if self.seconds is not None and seconds > self.seconds:
                 refused.append(f"{rule.agent} may take {seconds:g} s a round")
                 continue

@@ -98,8 +98,3 @@ def ranking(task: Task) -> Iterator[Rule]:
     """Yield the rules that hold for a task, in their order; at the end ``Random``, which plays every task."""
     yield from (rule for rule in RULES.get(task.mode, ()) if rule.holds(task))
     yield LAST
-
-
-def seconds_of(rule: Rule, mode: Mode) -> float:
-    """Return the entry of the rule's agent in :data:`SECONDS`; 0 for ``Random``."""
-    return SECONDS.get(mode, {}).get(rule.agent, 0.0)
