@@ -1,8 +1,9 @@
 """PurchaseAgent: the base class of the agents of partial mode, which model every node of a function network.
 
-A round of partial mode buys one node: its function is evaluated, at a price, with parameters and with the values of its
-parents. These must have been made in earlier rounds with the same parameters, or, if the task has *parts*, are bought
-as part of the action. A round may also buy all nodes, which is a full evaluation.
+A round of partial mode buys a node: its function is evaluated, at a price, with given parameters and the values of its
+parents. Its ancestors are made and paid for in the same round, except those in *stock*, which were made earlier with
+the same parameters. If the task has *parts*, nodes that can be bought with any value, an action chooses the values of
+the parents instead. A *full evaluation* makes all nodes.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class PurchaseAgent(Agent):
         # Number q of parameters.
         self._dim = len(self.task.action_domains)
         self._index = {node: index for index, node in enumerate(self.task.nodes)}
+        # Index of full evaluations: the reward, which is the last node, or with parts the further choice of all nodes.
         self._all_nodes = len(self.task.codec.choices) - 1
         self._best: np.ndarray | None = None
 

@@ -1,4 +1,4 @@
-"""Stock: the nodes that an agent of partial mode has made, by the environment's rules of which can be reused."""
+"""Stock: the nodes that an agent of partial mode has made, which later rounds with the same parameters reuse."""
 
 from __future__ import annotations
 
