@@ -48,8 +48,8 @@ class Restarted(SliceAgent):
 class SliceCBO(CBO):
     """CBO that intervenes in every round, on any target set of the task but the empty one. Plays hard tasks.
 
-    Expected improvement is over the best posterior mean of the trials, before the first trial over the best prior mean.
-    The observations do not count.
+    Improvement is measured from the best posterior mean of the trials, before the first trial from the best prior mean.
+    The rewards of observations do not count.
 
     Args:
         effects: model of the effects of interventions; None for one that learns from the observations of the slice.

@@ -39,12 +39,12 @@ class SeparableSystem:
         has_path = reachability(coefficients)
         # Sort by the number of ancestors: a cause has fewer than its effects, or as many on a common cycle.
         by_depth = np.argsort(has_path.sum(axis=1), kind="stable")
-        # The nodes on cycles with each node, and the distinct ones of these blocks.
+        # A block has the nodes on common cycles, or a single node. Every node gives its block; keep each block once.
         blocks = [np.flatnonzero(has_path[i] & has_path[:, i]).tolist() for i in by_depth]
         self._blocks = [block for i, block in zip(by_depth, blocks, strict=True) if i == block[0]]
-        self._inner_edges = [self._edges_from(block, block) for block in self._blocks]
-        others = [[i for i in range(len(has_path)) if i not in block] for block in self._blocks]
-        self._outer_edges = [self._edges_from(*pair) for pair in zip(self._blocks, others, strict=True)]
+        self._inner_edges = list(map(self._edges_from, self._blocks, self._blocks))
+        outside = [[i for i in range(len(has_path)) if i not in block] for block in self._blocks]
+        self._outer_edges = list(map(self._edges_from, self._blocks, outside))
 
     def _edges_from(self, causes: Sequence[int], effects: Sequence[int]) -> Edges:
         """Return the edges from any of ``causes`` to any of ``effects``."""

@@ -43,6 +43,7 @@ INTERNAL_SCALE, EXTERNAL_SCALE = 0.3, 0.0
 RARITY_WEIGHT = 4.0
 # Weight of the uncertainty about the edges out of a base arm, in mean square errors of the nodes.
 EDGE_WEIGHT = 12.0
+# Degrees among which "search" chooses.
 SEARCHED_DEGREES = (1, 2, 3, 4)
 # Largest number of points at which the equations are solved after a fit.
 MAX_POINTS = 2_000_000
@@ -151,13 +152,13 @@ class SSEMUCB(SuperArmAgent):
     def internal(self, expansion: Expansion) -> np.ndarray:
         """Return the internal upper confidence bound of every super arm, shape ``(A,)``."""
         moments = self.signal_moments()
-        # Variances change little between two fits.
+        # The variances change little between two fits, so they are computed once for each expansion.
         if self._variances is None or self._variances[0] is not expansion:
             by_signals = expansion.variances(moments, self.moments.covariances(moments))
             by_edges = EDGE_WEIGHT * self.super_arms.shape[1] * self.model.error * self.super_arms
             self._variances = expansion, by_signals + by_edges
-        squares = math.log(len(self.history)) / self.moments.counts
-        variance = self._variances[1] @ (squares + RARITY_WEIGHT * squares**2)
+        ratios = math.log(len(self.history)) / self.moments.counts
+        variance = self._variances[1] @ (ratios + RARITY_WEIGHT * ratios**2)
         return expansion.expected_payoffs(moments) + self.internal_scale * np.sqrt(variance)
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
