@@ -1,4 +1,4 @@
-"""BinaryTree: a function network whose size is free, for studies of scaling.
+"""BinaryTree: a function network of any depth, for studies of how methods scale with the number of nodes.
 
 The graph follows the illustration of Sussex et al. (2023), Fig. 3: every node has at most two parents (K = 2) and
 the longest path to the reward grows with the logarithm of the number of nodes. The mechanisms are ours.

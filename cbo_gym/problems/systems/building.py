@@ -36,18 +36,13 @@ def read_equations(
         indices = tuple(index for index, action in enumerate(actions) if action in words)
         arguments = (*parents, *(actions[index] for index in indices), OWN_NOISE)
         mechanism = own_noise if expression == OWN_NOISE else Formula(arguments, expression)
-        std = noise.get(name, 0.0) if isinstance(noise, Mapping) else noise
-        distribution = std if isinstance(std, Distribution) else gaussian_noise(std)
-        variables.append(
-            Variable(
-                name,
-                mechanism,
-                parents,
-                indices,
-                distribution if OWN_NOISE in words else Zero(),
-                observed=name not in latent.split(),
-            )
-        )
+        distribution = noise.get(name, 0.0) if isinstance(noise, Mapping) else noise
+        if OWN_NOISE not in words:
+            distribution = Zero()
+        elif not isinstance(distribution, Distribution):
+            distribution = gaussian_noise(distribution)
+        is_observed = name not in latent.split()
+        variables.append(Variable(name, mechanism, parents, indices, distribution, observed=is_observed))
     return variables
 
 

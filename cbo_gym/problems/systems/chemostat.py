@@ -31,31 +31,29 @@ from cbo_gym.scm.formula import non_negative
 
 FILE_NAME = "chemostat.yaml"
 
-# Dilution rate delta, per day.
-DILUTION = 0.55
-# Mortality m, per day.
-MORTALITY = 0.15
+# Dilution rate delta and mortality m, per day.
+DILUTION, MORTALITY = 0.55, 0.15
 # Duration theta of the egg stage.
 EGG_DAYS = 1.0
 # Ratio beta of the mass of an adult to that of a juvenile.
 MASS_RATIO = 5.0
-# r_P per day, K_P in umol N/l.
+# Uptake by algae, F_P(N) = r_P N / (K_P + N): r_P per day, K_P in umol N/l.
 ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3
-# r_B per day, K_B in umol N/l, and kappa.
+# Uptake by rotifers, F_B(P) = r_B P^kappa / (K_B^kappa + P^kappa): r_B per day, K_B in umol N/l, and kappa.
 ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25
 DOMAINS = {"N_in": (60.0, 100.0), "J": (0.0, 36.0), "A": (0.0, 180.0)}
 MAX_DAYS = 100
 
 # Powers of e rather than np.exp: on single floats NumPy functions cost many times the arithmetic.
 E = math.e
-# Share of the eggs that hatch before they are washed out.
+# Share of the eggs that are not washed out before they hatch.
 HATCHED = E ** (-DILUTION * EGG_DAYS)
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Rates(StrictModel):
-    """Factors on a node's gain and on its loss; both would be 1 if the equation were complete."""
+    """Factors on the gain and the loss of a node's equation; both would be 1 if the equation were complete."""
 
     gain: Positive
     loss: Positive
@@ -182,25 +180,25 @@ def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: F
 def juveniles(
     gain: Floats, loss: Floats, algae_now: Floats, before: Floats, adults_before: Floats, u: Floats
 ) -> Floats:
-    """Return juveniles a ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
+    """Return juveniles per ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
     hatching = HATCHED * _rotifer_uptake(algae_now) * adults_before
     return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
 
 
 def adults(gain: Floats, loss: Floats, algae_now: Floats, before: Floats, u: Floats) -> Floats:
-    """Return adults a ml: dA = beta R_A - (m + delta) A; R_A, maturing juveniles, is a share of the eggs F_B(P) A."""
+    """Return adults per ml: dA = beta R_A - (m + delta) A, where maturing, R_A, is a share of the eggs F_B(P) A."""
     maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
     return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
 
 
 def eggs(gain: Floats, loss: Floats, before: Floats, algae_now: Floats, adults_now: Floats, u: Floats) -> Floats:
-    """Return eggs a ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E. That eggs hatch is part of ``loss``."""
+    """Return eggs per ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E; ``loss`` includes hatching."""
     laid = (1.0 - HATCHED) * _rotifer_uptake(algae_now) * adults_now
     return _add_noise(_after_a_day(before, loss * DILUTION, gain * laid), u)
 
 
 def dead(gain: Floats, loss: Floats, before: Floats, juveniles_now: Floats, adults_now: Floats, u: Floats) -> Floats:
-    """Return dead animals a ml: dD = m (J + A) - delta D."""
+    """Return dead animals per ml: dD = m (J + A) - delta D."""
     return _add_noise(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
 
 
@@ -217,14 +215,15 @@ def _population_variables(
         scales: the free factors.
         noise: noise of each node, added to the square root of its forecast.
         before: N, P and E of the day before: values, or the names of the nodes that hold them.
-        today: Suffix of the names of this day's nodes.
-        first: Index of N_in among the actions; the juveniles and the adults of the day before follow.
+        today: suffix of the names of this day's nodes.
+        first: index of N_in among the actions; the juveniles and the adults of the day before follow.
     """
     factors = {node: (rates.gain, rates.loss) for node, rates in scales if node != "N"}
 
     def variable(
         node: str, mechanism: Callable[..., Floats], carried: str, parents: str, actions: tuple[int, ...]
     ) -> Variable:
+        """Return a node's variable; ``carried`` has the letters of nodes of the day before, ``parents`` of today's."""
         values, names = _split_by_type(before, carried)
         return Variable(
             f"{node}{today}",
@@ -244,10 +243,11 @@ def _population_variables(
 
 
 def _split_by_type(before: Mapping[str, Floats | str], nodes: str) -> tuple[list[Floats], list[str]]:
-    chosen = [before[node] for node in nodes]
-    return [value for value in chosen if not isinstance(value, str)], [
-        value for value in chosen if isinstance(value, str)
-    ]
+    """Return the values of the given nodes of the day before, and the names of nodes that hold such values."""
+    carried = [before[node] for node in nodes]
+    values = [value for value in carried if not isinstance(value, str)]
+    names = [name for name in carried if isinstance(name, str)]
+    return values, names
 
 
 def daily_map(
@@ -300,10 +300,10 @@ def _dead_names(days: int) -> list[str]:
 def chemostat(coefficients: str | None = None) -> Problem:
     """Chemostat: choose today's nitrogen supply and yesterday's predators so that few animals die.
 
-    Nodes: dissolved nitrogen N and algae P in umol N/l, juvenile and adult rotifers J and A and their eggs E a ml, and
-    Y = -D with D the dead animals a ml. Actions: N_in in umol N/l, and J and A of the day before. The day before is
-    otherwise the median day of the measurements. More food and more animals mean more deaths along every path, so the
-    optimum is on the edge where yesterday held no rotifers; N_in does not matter there.
+    Nodes: dissolved nitrogen N and algae P in umol N/l, juvenile and adult rotifers J and A and their eggs E per ml,
+    and Y = -D with D the dead animals per ml. Actions: N_in in umol N/l, and J and A of the day before. All else of the
+    day before is as on the median day of the measurements. More food and more animals mean more deaths along every
+    path, so the optimum has no rotifers on the day before; N_in does not matter then.
 
     Args:
         coefficients: path of a file that ``examples/fit_chemostat.py`` wrote; None for the fit to experiment C1.
@@ -332,7 +332,7 @@ def chemostat_days(days: int, coefficients: str | None = None) -> Problem:
 
     Action coordinates 3 (t - 1), 3 (t - 1) + 1 and 3 (t - 1) + 2 are N_in of day t and the J and A with which it
     begins. More food and more animals mean more deaths along every path, so no rotifers at all is optimal, and N_in
-    does not matter there. Since the experimenter defines Y, agents know how it depends on D1, D2, ...
+    does not matter then. Since the experimenter defines Y, agents know how it depends on D1, D2, ...
 
     Args:
         days: number of days, 1 to 100.

@@ -1,6 +1,6 @@
-"""Known compositions: functions that give the reward from the other nodes, and that agents get.
+"""Known compositions: functions from the other nodes to the reward, which agents are given with the task.
 
-This module has no mechanisms, because a function gives agents access to its whole module.
+They stand apart from the mechanisms, because an agent that is given a function can reach everything in its module.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def mean_squared_error(values: Sequence[Number], reference: Sequence[float]) -> 
     """Return the mean squared difference of values from as many reference values."""
     total: Number = 0
     # This loop gives the result of add_up in a third of its time.
-    for value, aim in zip(values, reference, strict=True):
-        error = value - aim
+    for value, reference_value in zip(values, reference, strict=True):
+        error = value - reference_value
         total = total + error * error
     return total / len(reference)
 

@@ -1,4 +1,4 @@
-"""Problems for contextual mode, in which contexts are seen before acting (Arsenyan et al., sec. 2, 6 and A).
+"""Problems for contextual mode, in which contexts are observed before acting (Arsenyan et al., sec. 2, 6 and A).
 
 :func:`contextual_network` turns action coordinates into contexts. The PSA problems, which minimise, are negated.
 """
@@ -206,6 +206,7 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
 # Many variables ---------------------------------------------------------------------------------------------
 
 CHAIN = tuple(f"C{i}" for i in range(7))
+# Contexts and settable variables with little effect, which make the problem large.
 BYSTANDING_CONTEXTS = tuple(f"Ct{i}" for i in range(1, 51))
 BYSTANDERS = tuple(f"Xt{i}" for i in range(1, 28))
 
@@ -217,8 +218,8 @@ def _mean(values: Sequence[Any]) -> Any:
 def _large_noise(contexts: Columns, uniforms: Columns) -> Columns:
     """Return the noise of all contexts, of U1 and of the bystanders, given the contexts.
 
-    The observed C5 is C4 + 0.01 m + u, where m is the mean of the bystanders. It tilts their density by the factor
-    exp(s m - m^2 / 200) with s = C5 - C4. The quadratic term changes the density by less than 1e-4 and is left out;
+    C5 is C4 + 0.01 m + u, where m is the mean of the bystanders. Observing it multiplies the density of the bystanders
+    by exp(s m - m^2 / 200) with s = C5 - C4. The quadratic term changes the density by less than 1e-4 and is left out;
     the linear term is a product of exponential tilts, one for each bystander.
     """
     noise = dict(contexts)
@@ -304,7 +305,7 @@ def _coordinates(contexts: Any, dim: int) -> list[int]:
 
 
 def contextual_network(network: str, contexts: Sequence[int] = (0,), noise_std: float = 0.0) -> Problem:
-    """Return a soft problem in which some action coordinates are contexts and the others variables that may be set.
+    """Turn a soft problem into a contextual one: some action coordinates are contexts, the others may be set.
 
     Coordinate i becomes a variable (named Ai if it has no name), uniform over its domain unless it is set. There are
     two scopes: one sets all variables that are not contexts, given all contexts; the other sets none.

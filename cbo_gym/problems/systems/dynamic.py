@@ -51,7 +51,7 @@ def dynamic_problem(
         name: name of the problem.
         description: one or two sentences for users.
         section: section of the paper.
-        equations: equations of each slice; slices after the last of them have the equations of the last.
+        equations: equations of slice 0, slice 1 and so on; the last ones also hold in all later slices.
         manipulable: variable of a slice -> native ``(low, high)``.
         slices: the number T of slices, 1 to 100.
         trial_noise: factor of the noise in trials, finite and at least 0.
@@ -94,9 +94,10 @@ def dynamic_problem(
 def _in_slice(equation: str, names: Sequence[str], index: int) -> str:
     """Return the equation with the names of variables in slice ``index`` and the slice before."""
     for word in set(findall(r"[A-Za-z_]\w*", equation)):
-        name, before = word.removesuffix("_before"), word.endswith("_before")
+        name = word.removesuffix("_before")
         if name in names:
-            equation = sub(rf"\b{word}\b", f"{name}_{index - before}", equation)
+            slice_index = index if word == name else index - 1
+            equation = sub(rf"\b{word}\b", f"{name}_{slice_index}", equation)
     return equation
 
 
@@ -249,8 +250,8 @@ def nonstat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
 
 # Economy.
 
-#: Unemployment due to growth, taxes and inflation: a Phillips curve, with costs of inflation and taxes that are far
-#: from 3 % and 25 %.
+#: Unemployment due to growth, taxes and inflation: a Phillips curve, plus penalties on inflation and taxes by their
+#: squared distances from 3 % and 25 %.
 UNEMPLOYMENT = "(4.0 * exp(-0.5 * I) + 0.05 * (I - 3.0) * (I - 3.0) + 0.01 * (T - 25.0) * (T - 25.0) - 0.4 * G)"
 ECONOMY = (
     {

@@ -34,7 +34,7 @@ def _step(own: Any, other: Any, from_own: Any, from_other: Any) -> Any:
     return 100.0 * (STILL_INFECTIOUS * own + (1.0 - own) * (from_own * own + from_other * other))
 
 
-def _first(from_own: Floats, from_other: Floats, u: Floats) -> Floats:
+def _first_period(from_own: Floats, from_other: Floats, u: Floats) -> Floats:
     """Mechanism of either group in the first period."""
     return _step(START, START, from_own, from_other) + u
 
@@ -50,13 +50,11 @@ def _second_group(first: Floats, second: Floats, from_first: Floats, from_second
 
 
 def _trajectory(rates: np.ndarray) -> tuple[float, ...]:
-    state, values = (START, START), list[float]()
-    for first, second in rates:
-        state = (
-            _step(state[0], state[1], first[0], first[1]),
-            _step(state[1], state[0], second[1], second[0]),
-        )
-        values += state
+    """Return the percentages of infectious without noise, in the order of NODES."""
+    first, second, values = START, START, list[float]()
+    for to_first, to_second in rates:
+        first, second = _step(first, second, *to_first), _step(second, first, *to_second[::-1])
+        values += [first, second]
     return tuple(map(float, values))
 
 
@@ -98,11 +96,12 @@ def epidemic(*, reference: Rates, noise: MixtureComponents, noise_std: float) ->
         )
     u = mixture_noise(noise, noise_std)
     target = _trajectory(rates)
-    variables = [Variable(NODES[i], _first, (), (2 * i, 2 * i + 1) if i == 0 else (3, 2), u) for i in range(GROUPS)]
-    for i, name in enumerate(NODES[GROUPS:], start=GROUPS):
-        start = i - i % GROUPS - GROUPS
-        parents = tuple(NODES[start : start + GROUPS])
-        variables.append(Variable(name, _second_group if i % GROUPS else _first_group, parents, (2 * i, 2 * i + 1), u))
+    # The mechanism of the first period takes beta(2,2), the own rate of group 2, before beta(2,1).
+    variables = [Variable("I1_1", _first_period, (), (0, 1), u), Variable("I2_1", _first_period, (), (3, 2), u)]
+    for period in range(2, PERIODS + 1):
+        parents, rate = (f"I1_{period - 1}", f"I2_{period - 1}"), 4 * (period - 1)
+        variables.append(Variable(f"I1_{period}", _first_group, parents, (rate, rate + 1), u))
+        variables.append(Variable(f"I2_{period}", _second_group, parents, (rate + 2, rate + 3), u))
     variables.append(Variable("Y", partial(_misfit, target), NODES))
     return Problem(
         name="Epidemic",

@@ -1,4 +1,4 @@
-"""Random systems on Erdos-Renyi graphs, on which methods that do not know the graph are compared."""
+"""Random systems on Erdos-Renyi graphs, for comparing methods that do not know the graph."""
 
 from __future__ import annotations
 
@@ -85,16 +85,18 @@ def erdos_renyi(nodes: int = 10, density: float = 2.0, nonlinear: bool = False, 
     ]
     scm = StructuralCausalModel(variables, reward=REWARD)
     samples = scm.sample(SAMPLES, np.random.default_rng(0))
-    settable = [f"X{i}" for i in range(1, count)]
-    ranges = {name: (float(samples[name].mean()), DEVIATIONS * float(samples[name].std())) for name in settable}
+    domains = {}
+    for name in (f"X{i}" for i in range(1, count)):
+        mean, width = float(samples[name].mean()), DEVIATIONS * float(samples[name].std())
+        domains[name] = (round(mean - width, 3), round(mean + width, 3))
     return Problem(
         name=f"ErdosRenyi{count}",
         scm=scm,
         description=f"A random graph of {count} variables, {'nonlinear' if nonlinear else 'linear'} in each edge; "
         "one variable at a time is set.",
         citation="after Durand, Annadani, Bauer & Parbhoo (2025), Causal Bayesian optimization with unknown graphs",
-        manipulable={name: (round(mean - width, 3), round(mean + width, 3)) for name, (mean, width) in ranges.items()},
-        targets=[frozenset(), *(frozenset({name}) for name in settable)],
+        manipulable=domains,
+        targets=[frozenset(), *(frozenset({name}) for name in domains)],
     )
 
 

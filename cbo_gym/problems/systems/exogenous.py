@@ -1,9 +1,9 @@
 """Function networks with multimodal exogenous noise (Ren et al. 2024, sec. 7 and 11).
 
-The mechanisms are those of :mod:`cbo_gym.problems.systems.function_networks`; the noise differs, and how it enters:
-added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
+The mechanisms are those of :mod:`cbo_gym.problems.systems.function_networks` with other noise: Gaussian mixtures that
+are added (Dropwave-GMM), multiplied by a function of the parents (Alpine2-DGM, a decomposable generation mechanism), or
 inside the mechanism (Alpine2-NonDGM). The paper gives only ranges for most constants of the mixtures; the builders have
-no defaults for them, and the registry's entries hold our choice.
+no defaults for them, and ``envs_registry.yaml`` holds our choice.
 
 Agents do not know the noise. EXCBO learns it; methods that assume normal noise fit its standard deviation, as they do
 in the paper.

@@ -2,10 +2,10 @@
 
 Each is a one-node system ``Y = f(a) + u``. Agents know the kernel, as in the paper.
 
-The program published with the paper (github.com/Mengyanz/GPOO, run_sim.py), from which its figures come, differs from
-the paper: the designed points are conditioned on with a noise *variance* of 0.005 instead of a standard deviation,
-GPBandit1 has the lengthscale 0.1, and agents assume the lengthscale 0.05 for every function. The functions are
-then flatter: f* is 0.933, 0.959 and 0.983 instead of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` build these.
+The figures of the paper come from its published program (github.com/Mengyanz/GPOO, run_sim.py), which differs from the
+text: it conditions the process on the designed points with a noise *variance* of 0.005 instead of a standard deviation,
+GPBandit1 has the lengthscale 0.1, and agents assume the lengthscale 0.05 for every function. Its functions are flatter:
+their maxima are 0.933, 0.959 and 0.983 instead of 0.980, 1.138 and 1.706. ``published_gp_bandit_...`` build them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cbo_gym.scm import Floats, StructuralCausalModel, Variable
 
 CITATION = "Zhang, Tsuchida & Ong (2022), Gaussian process bandits with aggregated feedback, sec. 5 and appendix E"
 KERNEL_VARIANCE = 0.1
-# Variance of the noise when conditioning on the designed points.
+# Variance of the noise when conditioning on the designed points, in the paper and in the published program.
 CONDITIONING_VARIANCE = 0.005**2
 PUBLISHED_CONDITIONING_VARIANCE = 0.005
 # Lengthscale of the published program's agents.
@@ -62,11 +62,11 @@ class PosteriorMean:
         distances = np.subtract.outer(np.transpose(action) if by_cell else action, self.centres)
         exponents = self._rate * distances
         exponents *= distances
-        similar = np.exp(exponents, out=exponents)
+        similarities = np.exp(exponents, out=exponents)
         if by_cell:
-            return (similar @ self.weights).T + u
+            return (similarities @ self.weights).T + u
         # On so few numbers dot takes a third of the time of @.
-        return similar.dot(self.weights) + u
+        return similarities.dot(self.weights) + u
 
     @cached_property
     def _rate(self) -> np.ndarray:
@@ -84,7 +84,7 @@ class PosteriorMean:
 
 
 class Design(NamedTuple):
-    """The designed points that the paper and the published program share."""
+    """A function's name and the points ``(x, y)`` near which it passes, the same in the paper and the program."""
 
     name: str
     description: str
@@ -92,6 +92,7 @@ class Design(NamedTuple):
 
 
 def _waves() -> list[tuple[float, float]]:
+    """Return the points of nine low waves, and of a high peak at the right end."""
     edges = np.linspace(0.0, 0.9, 10)
     width = edges[1] - edges[0]
     centres = 0.5 * (edges[:-1] + edges[1:])
@@ -138,45 +139,31 @@ def gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
 
 
 def gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
-    """GPBandit2: nine small waves and one high peak at the right end.
-
-    Args:
-        noise_std: standard deviation of the reward's noise.
-    """
+    """GPBandit2: nine small waves and one high peak at the right end; for the argument see :func:`gp_bandit_1`."""
     return _problem(SECOND, 0.05, noise_std)
 
 
 def gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
-    """GPBandit3: as GPBandit2 with a shorter lengthscale and a dip next to the peak.
-
-    Args:
-        noise_std: standard deviation of the reward's noise.
-    """
+    """GPBandit3: GPBandit2 with a shorter lengthscale and a dip next to the peak; see :func:`gp_bandit_1`."""
     return _problem(THIRD, 0.01, noise_std)
 
 
 def published_gp_bandit_1(noise_std: float = REWARD_STD) -> Problem:
     """GPBandit1 of the published program: agents know a kernel half as wide as the function's.
 
-    Args:
-        noise_std: standard deviation of the reward's noise.
+    For the argument see :func:`gp_bandit_1`.
     """
     return _problem(FIRST, 0.1, noise_std, published=True)
 
 
 def published_gp_bandit_2(noise_std: float = REWARD_STD) -> Problem:
-    """GPBandit2 of the published program.
-
-    Args:
-        noise_std: standard deviation of the reward's noise.
-    """
+    """GPBandit2 of the published program; for the argument see :func:`gp_bandit_1`."""
     return _problem(SECOND, 0.05, noise_std, published=True)
 
 
 def published_gp_bandit_3(noise_std: float = REWARD_STD) -> Problem:
     """GPBandit3 of the published program: agents know a kernel five times as wide as the function's.
 
-    Args:
-        noise_std: standard deviation of the reward's noise.
+    For the argument see :func:`gp_bandit_1`.
     """
     return _problem(THIRD, 0.01, noise_std, published=True)

@@ -1,4 +1,4 @@
-"""Graphs of Aglietti et al. (2020) for hard interventions. The paper minimises; here the reward is negated."""
+"""The systems of Aglietti et al. (2020), for hard interventions. The paper minimises; here the reward is negated."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ COMPLETE_EQUATIONS = {
 def complete_graph() -> Problem:
     """CompleteGraph: seven observed variables, two latent confounders (A <-> Y and B <-> Y).
 
-    The targets are the minimal intervention sets over the manipulable B, D and E; {B, E} is among them without
-    being possibly optimal.
+    The targets are the minimal intervention sets of the manipulable B, D and E. One of them, {B, E}, cannot be optimal
+    under any mechanisms.
     """
     reward = "-(cos(D) - 0.2 * D + sin(E) - 0.25 * E + U1 + exp(-U2) + u)"
     return hard_problem(

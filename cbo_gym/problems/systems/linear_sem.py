@@ -33,9 +33,7 @@ Weights = tuple[float, ...]
 
 @dataclass(frozen=True)
 class SwitchableMechanism:
-    """``w . (1, causes) + u`` with weights w that a parameter moves from the observational to the interventional ones.
-
-    The parameter is in [0, 1]; the weights are linear in it.
+    """``w . (1, causes) + u``; a parameter in [0, 1] interpolates w from observational to interventional weights.
 
     Args:
         observational: weights for a parameter of 0: the constant, then one weight per cause.
@@ -63,8 +61,8 @@ class SwitchableMechanism:
     @property
     def _weights(self) -> list[tuple[float, float]]:
         """Each observational weight, and the difference of the interventional weight from it."""
-        pairs = zip(self.observational, self.interventional, strict=True)
-        return [(float(weight), float(other - weight)) for weight, other in pairs]
+        weights = zip(self.observational, self.interventional, strict=True)
+        return [(float(before), float(after - before)) for before, after in weights]
 
 
 @dataclass(frozen=True)
@@ -175,12 +173,13 @@ def _problem(
     variables = [
         Variable(
             names[i],
-            SwitchableMechanism(*pair) if i in manipulable else ConstantMechanism(*pair[0]),
+            # Only nodes of noise and a constant have no intervention.
+            SwitchableMechanism(*vectors) if i in manipulable else ConstantMechanism(*vectors[0]),
             tuple(names[cause] for cause in causes_of_node),
             (manipulable.index(i),) if i in manipulable else (),
             noise,
         )
-        for i, (causes_of_node, pair) in enumerate(zip(causes, weights, strict=True))
+        for i, (causes_of_node, vectors) in enumerate(zip(causes, weights, strict=True))
     ]
     best = _best_subset(causes, weights, manipulable)
     return Problem(

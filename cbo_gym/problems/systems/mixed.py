@@ -29,7 +29,7 @@ MEDIA = {"A": (0.7, 36.0, 0.5), "B": (1.0, 31.0, 1.6), "C": (0.9, 34.0, 0.8), "D
 
 
 def by_category(name: str, values: list[float]) -> str:
-    """Return an expression of the value that belongs to a category."""
+    """Return an expression for a value that depends on a category: ``(2.0 * (a2 == 0) + 4.8 * (a2 == 1))``."""
     return "(" + " + ".join(f"{value} * ({name} == {index})" for index, value in enumerate(values)) + ")"
 
 

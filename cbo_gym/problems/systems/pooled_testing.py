@@ -76,15 +76,20 @@ class PooledTest:
         # Powers of e and absolute values, not np.exp or np.minimum: on single floats these cost many times more.
         infectious, recovered = clip_fraction(0.01 * infectious), clip_fraction(0.01 * recovered)
         rest: Any = 1.0 - infectious - recovered
+        # max(rest, 0)
         susceptible = 0.5 * (rest + abs(rest))
         others, false_positive = pool_size - 1.0, self.false_positive_rate
+        # Probabilities: that a pool with an infected person is positive, that one of the others in a pool is infected,
+        # and that the pool of a person who is not infected is negative.
         detected = self.sensitivity * E ** (-others / self.dilution)
         with_infected = 1.0 - (1.0 - infectious) ** others
         negative = 1.0 - false_positive - (detected - false_positive) * with_infected
+        # Probabilities that both pools are negative, of a person who is not infected and of one who is.
         cleared, missed = negative * negative, (1.0 - detected) * (1.0 - detected)
         free_infectious, free_susceptible = infectious * missed, susceptible * cleared
         free = free_infectious + free_susceptible + recovered * cleared
         rise = free_infectious * (E ** (GROWTH * free_susceptible / free) - 1.0)
+        # min(susceptible, rise)
         infected = 0.5 * (susceptible + rise - abs(susceptible - rise))
         return infected, infectious + susceptible + recovered - free
 

@@ -1,11 +1,11 @@
-"""Networks whose nodes are bought one at a time (Buathong et al. 2024; Kusakawa et al. 2022), for partial mode.
+"""Networks for partial mode, in which nodes are bought one at a time (Buathong et al. 2024; Kusakawa et al. 2022).
 
 Equations, domains, lengthscales and prices are those of the authors' published program (frazier-lab/partial_kgfn). Its
 draws from Gaussian processes cannot be reproduced, because their random state is unknown. This module makes its own
 draws with the same kernels, by random Fourier features with fixed seeds. The keyword ``costs`` changes the prices.
 
-The objective of the program's pharmaceutical network confuses its two nodes, disintegration time and strength, so that
-it prefers tablets that disintegrate slowly. Here it prefers strong tablets that disintegrate quickly.
+The objective of the program's pharmaceutical network swaps its two nodes, disintegration time and strength, so that it
+prefers tablets that disintegrate slowly. Here it prefers strong tablets that disintegrate quickly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CASCADE_CITATION = (
 FEATURES = 64
 # Degrees of freedom of the spectral density of the Matern kernel of smoothness 5/2.
 DEGREES = 5
-# Lengthscale and variance of the program's kernels before any fit, log 2.
+# Lengthscale and variance of the program's kernels before they are fitted: log 2.
 UNFITTED = 0.6931471805599453
 COORDINATES = [f"x{index}" for index in range(6)]
 MEAN_SQUARE, MEAN_COSINE = ackley_means(*COORDINATES).values()
@@ -87,9 +87,6 @@ def ackley_sine(noise_std: float = 0.0) -> Problem:
 
     Args:
         noise_std: standard deviation of the noise on each node (1 in the published program).
-
-    Raises:
-        ArgumentError: if ``noise_std`` is negative.
     """
     equations = {"f0": f"{HEIGHT} + u", "f1": "-f0 * sin(5.0 / (6.0 * pi) * f0) + u"}
     return _problem(
@@ -109,9 +106,6 @@ def ackley_matyas(noise_std: float = 0.0) -> Problem:
 
     Args:
         noise_std: standard deviation of the noise on each node.
-
-    Raises:
-        ArgumentError: if ``noise_std`` is negative.
     """
     equations = {"f0": f"-({HEIGHT}) + u", "f1": "0.48 * f0 * z - 0.26 * (f0 * f0 + z * z) + u"}
     return _problem(
@@ -182,15 +176,12 @@ def cascade_matyas(noise_std: float = 0.0) -> Problem:
 
     Args:
         noise_std: standard deviation of the noise of each stage (0.01 in the published program).
-
-    Raises:
-        ArgumentError: if ``noise_std`` is negative.
     """
     stage = "10.0 - 0.052 * ({0} * {0} + {1} * {1}) + 0.096 * {0} * {1} + u"
     inputs = {"f0": ("x0", "x1"), "f1": ("f0", "x2"), "f2": ("f1", "x3")}
     names = [f"x{index}" for index in range(4)]
-    equations = {node: stage.format(*pair) for node, pair in inputs.items()}
-    middle = (0.96 - math.sqrt(0.96 * 0.96 + 4.0 * 0.052 * 4.8)) / 0.104
+    equations = {node: stage.format(*inputs_of_node) for node, inputs_of_node in inputs.items()}
+    best_x2 = (0.96 - math.sqrt(0.96 * 0.96 + 4.0 * 0.052 * 4.8)) / 0.104
     return _problem(
         "CascadeMatyas",
         "Two cheap stages of a process and an expensive last one; each works on the product of the one before.",
@@ -198,7 +189,7 @@ def cascade_matyas(noise_std: float = 0.0) -> Problem:
         dict.fromkeys(names, (-10.0, 10.0)),
         {"f0": 1.0, "f1": 1.0, "f2": 10.0},
         NodePurchases(-10.0, dict.fromkeys(["f0", "f1"], (-10.0, 10.0))),
-        optimal_action=None if noise_std else [0.5, 0.5, (middle + 10.0) / 20.0, 0.5],
+        optimal_action=None if noise_std else [0.5, 0.5, (best_x2 + 10.0) / 20.0, 0.5],
         noiseless_mean=not noise_std,
         citation=CASCADE_CITATION,
     )

@@ -1,9 +1,9 @@
-"""Linear Gaussian systems in which shifts bring the means to a target (Zhang et al. 2023), on standardised nodes.
+"""Linear Gaussian systems in which shifts should bring the nodes' means to a target (Zhang et al. 2023).
 
-A shift a_i is added to the equation of node i, X = B X + a + noise, so that E[X | a] = (I - B)^-1 a. The reward is
-minus the squared distance of X from the target, plus noise whose mean is the sum of the nodes' variances, which no
-shift changes. So its expectation is minus the squared distance of the means from the target, which is also the reward
-without any noise, and the optimum is 0, at a = (I - B) target.
+A shift a_i is added to the equation of node i, X = B X + a + noise, so that E[X | a] = (I - B)^-1 a. Every node has
+variance 1. The reward is minus the squared distance of X from the target, plus noise whose mean is the sum of the
+variances. Its expectation is therefore minus the squared distance of the means from the target. The optimum is 0, at
+a = (I - B) target.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class ShiftedSum:
 
 
 @dataclass(frozen=True)
-class Miss:
+class NegatedDistance:
     """Mechanism of the reward: minus the squared distance of the parents from the target, plus u."""
 
     target: tuple[float, ...]
 
     def __call__(self, *values: Any) -> Floats:
         total = values[-1]
-        for aim, value in zip(self.target, values):  # noqa: B905  # the noise comes after the parents
-            total = total - (value - aim) * (value - aim)
+        for goal, value in zip(self.target, values):  # noqa: B905  # the noise comes after the parents
+            total = total - (value - goal) * (value - goal)
         return total
 
 
@@ -87,7 +87,8 @@ def shift_target(
     scales = 1.0 / np.linalg.norm(effects, axis=1)
     weights = scales[:, None] * weights / scales
     shift = np.zeros(count)
-    shift[-size:] = (shifts := _draw(rng, size)) / np.linalg.norm(shifts)
+    shift[-size:] = _draw(rng, size)
+    shift /= np.linalg.norm(shift[-size:])
     target = np.linalg.solve(np.eye(count) - weights, shift)
     return _problem(f"ShiftTarget{count}", weights, scales, shift, tuple(target.tolist()))
 
@@ -111,7 +112,7 @@ def _problem(
         )
         for i, parents in enumerate(parents_of)
     ]
-    reward = Variable(REWARD, Miss(target), tuple(names), noise=Normal(float(len(names)), REWARD_NOISE))
+    reward = Variable(REWARD, NegatedDistance(target), tuple(names), noise=Normal(float(len(names)), REWARD_NOISE))
     return Problem(
         name=name,
         scm=StructuralCausalModel([*variables, reward], reward=REWARD),

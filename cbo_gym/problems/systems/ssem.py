@@ -1,4 +1,8 @@
-"""Random separable SEMs of Bauschmann & Maghsudi (2026): masked problems on acyclic graphs, by instance seed."""
+"""Random separable SEMs of Bauschmann & Maghsudi (2026), for masked mode: acyclic graphs, drawn by ``instance_seed``.
+
+In a separable SEM a node is the sum of its own signal and of functions of single parents. A super arm selects up to six
+base arms, whose signals enter the system; the reward is the sum of the nodes.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +36,10 @@ SUPER_ARM_SIZE = 6
 SIGNAL_ERROR = 0.02
 # Standard deviation of the nodes' errors, as a share of the mean reward.
 NODE_ERROR = 0.02
-# Least mean remainder of an accepted draw, as a share of the largest mean reward.
+# Least mean error of the Taylor polynomial of an accepted draw, as a share of the largest mean reward.
 MIN_REMAINDER = 0.1
 MAX_ATTEMPTS = 1000
-# Numbers of super arms and of signals in the acceptance test.
+# Numbers of super arms and of draws of the signals in the acceptance test.
 TRIED_ARMS, TRIED_SIGNALS = 256, 64
 # Step of the central differences in the acceptance test.
 STEP = 1e-4
@@ -48,7 +52,7 @@ Feedback = Literal["all", "selected"]
 # Hashed by identity, as a key of the cache of instances.
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """The common part of one problem's instances; each edge is one of ``components`` times a coefficient."""
+    """The distribution of a problem's random instances; each edge is one of ``components`` times a coefficient."""
 
     name: str
     description: str
@@ -102,11 +106,11 @@ class _Instance:
 def draw_instance(family: _Family, seed: int) -> _Instance:
     """Return the first accepted draw of a seed's random stream.
 
-    A system is accepted if its payoff differs from its first-degree Taylor polynomial by more than a tenth of the
-    largest mean reward, in absolute value, on average over super arms and signals. The polynomial is centred at the
+    A draw is accepted if it is nonlinear enough: on average over super arms and signals, the payoff differs from its
+    first-degree Taylor polynomial by more than a tenth of the largest mean reward. The polynomial is centred at the
     means of all signals, or at the masked means, as agents use it: the means of the super arm's signals, and 0 for the
-    other signals. For masked means no super arm may lose on average more than the best one earns; otherwise a few
-    rounds would decide every comparison.
+    other signals. With masked means, the lowest mean reward of a super arm must also be above minus the highest one;
+    otherwise a few rounds would decide every comparison.
     """
     rng = np.random.default_rng(seed)
     for _ in range(MAX_ATTEMPTS):
@@ -135,27 +139,28 @@ def _draw_edges(family: _Family, rng: np.random.Generator) -> dict[tuple[int, in
 def _rewards_and_remainders(
     sem: SeparableSEM, rng: np.random.Generator, centre: Centre
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return rewards and absolute remainders of the Taylor polynomial, shape (super arms, draws of the signals).
+    """Return rewards and absolute errors of the Taylor polynomial, shape (super arms, draws of the signals).
 
-    The polynomial is the first-degree one of the payoff as a function of z. The super arms are drawn at random from
-    those of the largest size.
+    The polynomial is the first-degree one of the payoff as a function of the selected signals. The super arms are drawn
+    at random from those of the largest size.
     """
     n = sem.action_dim
-    chosen = rng.random((n, TRIED_ARMS, 1)).argsort(axis=0) < SUPER_ARM_SIZE
-    driving = chosen * np.array(sem.draw_noise(rng, TRIED_SIGNALS))[:, None, :]
-    middle = np.array([signal.mean for signal in sem.signals])[:, None, None]
+    is_selected = rng.random((n, TRIED_ARMS, 1)).argsort(axis=0) < SUPER_ARM_SIZE
+    # Shape (arms, super arms, draws), as the argument of payoff.
+    signals = is_selected * np.array(sem.draw_noise(rng, TRIED_SIGNALS))[:, None, :]
+    means = np.array([signal.mean for signal in sem.signals])[:, None, None]
     if centre == "masked means":
-        middle = chosen * middle
+        means = is_selected * means
 
-    def payoff(driving: np.ndarray) -> Any:
-        return sem.propagate(tuple(driving), Intervention((1.0,) * n))[sem.reward]
+    def payoff(signals: np.ndarray) -> Any:
+        return sem.propagate(tuple(signals), Intervention((1.0,) * n))[sem.reward]
 
     steps = np.concatenate([np.zeros((n, 1)), STEP * np.eye(n), -STEP * np.eye(n)], axis=1)
     # Shape (super arms or 1, steps).
-    values = payoff(middle + steps[:, None, :])
+    values = payoff(means + steps[:, None, :])
     gradient = (values[:, 1 : n + 1] - values[:, n + 1 :]) / (2.0 * STEP)
-    linear = values[:, :1] + np.einsum("ai,iad->ad", np.broadcast_to(gradient, (TRIED_ARMS, n)), driving - middle)
-    rewards = payoff(driving)
+    linear = values[:, :1] + np.einsum("ai,iad->ad", np.broadcast_to(gradient, (TRIED_ARMS, n)), signals - means)
+    rewards = payoff(signals)
     return rewards, np.abs(rewards - linear)
 
 
