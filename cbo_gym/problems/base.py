@@ -70,9 +70,6 @@ class ProblemStatement:
     """A :class:`Problem` whose mechanisms may be unknown, because a study learns about a real system.
 
     The arguments are those of :class:`Problem`, but ``scm`` may be the structure of a system without its mechanisms.
-
-    Raises:
-        ArgumentError: if domains, null action, targets, scopes, arms, slices, constraints and SCM do not fit together.
     """
 
     name: str

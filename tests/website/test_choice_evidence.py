@@ -6,7 +6,7 @@ import pytest
 from cbo_gym.evaluation.report.markdown import with_part
 from tests.support.score_tables import runs_with
 from website.pages import choice_evidence
-from website.pages.choice_evidence import compare, lines, rivals, rules
+from website.pages.choice_evidence import compare, comparison_table, rivals, rules_table
 
 SCORES = {
     ("CBO/A-v0", 50): {"X": {0: 1.0, 1: 0.8}, "Y": {0: 0.5, 1: 0.7, 2: 0.0}},
@@ -36,12 +36,12 @@ def test_the_closest_is_of_those_that_played_enough(found, monkeypatch):
     monkeypatch.setattr(choice_evidence, "LEAST_SHARE", 1.0)
     of_y = found.filter(pl.col("agent") != "X")
     assert rivals(of_y)["agent"].to_list() == ["Y"]
-    assert lines(rivals(of_y)).endswith("| soft | Y | 2 of 2 | 0.6500 | 0.5000 | +0.1500 | 1 |")
+    assert comparison_table(rivals(of_y)).endswith("| soft | Y | 2 of 2 | 0.6500 | 0.5000 | +0.1500 | 1 |")
 
 
 def test_the_page_has_the_rules_as_they_are():
     text = choice_evidence.PAGE.read_text()
-    assert with_part(choice_evidence.PAGE, "rules", rules() + "\n") == text, "run make choice"
+    assert with_part(choice_evidence.PAGE, "rules", rules_table() + "\n") == text, "run make choice"
     assert "| masked | " in text.partition("<!-- judged: begin -->")[2]
 
 

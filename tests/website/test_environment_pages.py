@@ -117,7 +117,9 @@ def test_our_results_are_of_five_published_seeds_the_best_first(monkeypatch) -> 
         for seed in range(count)
     ]
     runs += [("hard", "MCBO", "CBO/ToyGraph-v0", 0.9, 0.1, seed, 50) for seed in range(20)]
-    monkeypatch.setattr(agent_results, "published_runs", lambda judging: pl.DataFrame(runs, columns, orient="row"))
+    monkeypatch.setattr(
+        agent_results, "published_runs", lambda for_publication: pl.DataFrame(runs, columns, orient="row")
+    )
     agent_results.ranking.cache_clear()
     page = environment_pages.page(next(one for one in ALL if one.entry.id == "CBO/ToyGraph-v0"))
     agent_results.ranking.cache_clear()

@@ -112,4 +112,4 @@ def test_rules_are_not_chosen_by_them(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(choice_evidence, "package_store", lambda: tmp_path)
     assert set(choice_evidence.published_runs()["seed"]) == {0}
-    assert set(choice_evidence.published_runs(judging=True)["seed"]) == {PUBLICATION.start}
+    assert set(choice_evidence.published_runs(for_publication=True)["seed"]) == {PUBLICATION.start}

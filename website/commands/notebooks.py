@@ -16,7 +16,7 @@ NOTEBOOKS = ROOT / "examples" / "notebooks"
 INSTALL = """\
 try:
     import cbo_gym
-except ModuleNotFoundError:  # on a machine that is new, as one of Colab's
+except ModuleNotFoundError:  # for example on Colab
     %pip install --quiet {source}
 """
 FROM_HERE = '"../..[all]"  # of the checkout that contains this notebook'

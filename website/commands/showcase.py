@@ -75,11 +75,11 @@ def modes_table() -> str:
         if len(modes) < len(Mode):
             for mode in modes:
                 agents[Mode(mode)].append(name)
-    rows = [(mode, *example[:2], f"`{example.env}`", _some(agents[mode])) for mode, example in MODES.items()]
+    rows = [(mode, *example[:2], f"`{example.env}`", _shorten(agents[mode])) for mode, example in MODES.items()]
     return table(["mode", "an action is", "what comes back", "for example", "its agents"], rows, left=ALL) + "\n"
 
 
-def _some(names: list[str]) -> str:
+def _shorten(names: list[str]) -> str:
     more = f" and {len(names) - MAX_AGENTS} more" if len(names) > MAX_AGENTS + 1 else ""
     return ", ".join(names[:MAX_AGENTS] if more else names) + more
 

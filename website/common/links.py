@@ -1,4 +1,4 @@
-"""Links to the pages of environments and agents; links to agents have marks of their prior knowledge."""
+"""Links to the pages of environments and agents. An agent's name is followed by marks of what it knows of the task."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from cbo_gym.evaluation.store.published import package_store
 from cbo_gym.referee.submission import read_card
 
 KNOWLEDGE_FILE = Path(__file__).parent / "knowledge.yaml"
-#: Facts that agents may know beyond spaces, graph and initial data: their marks and descriptions.
+#: Facts of a task that agents may use beyond its spaces, graph and initial data: their marks and descriptions.
 KNOWLEDGE = {
     "noise": ("n", "the distributions of the noise, or whether there is any"),
     "composition": ("c", "the reward as a function of the other variables"),
@@ -53,12 +53,12 @@ class Links:
         return f"[{label}]({self.root}{page})" if page in self.pages else label
 
     def agent(self, label: str) -> str:
-        """Return the label, with the marks of the agent's knowledge."""
+        """Return a link to an agent's page, with the marks of the agent's knowledge."""
         name = Spec.parse(label).name
         marks = "".join(f"<sup>{KNOWLEDGE[fact][0]}</sup>" for fact in knowledge().get(name, ()))
         return self.to(f"agents/{name}.md", escape(label)) + marks
 
     def env(self, label: str) -> str:
-        """Return the environment without the prefix ``CBO/``."""
+        """Return a link to an environment's page, without the prefix ``CBO/``."""
         label = label.removeprefix("CBO/")
         return self.to(f"environments/{bare_name(label.partition(', T=')[0])}.md", escape(label))

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-ALL = 99  # columns, more than any table has
+# All columns of a table as its left-aligned ones: more than any table has.
+ALL = 99
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int | Collection[int] = 1) -> str:
-    """Return a table of escaped cells; ``left`` is the number of left-aligned columns, or their indices."""
+    """Return a table of cells that are escaped already; ``left`` is the number of left-aligned columns, or indices."""
     left = range(left) if isinstance(left, int) else left
     ends = ["---" if i in left else "---:" for i in range(len(header))]
     return "\n".join([f"| {' | '.join(header)} |", f"|{'|'.join(ends)}|", *(f"| {' | '.join(row)} |" for row in rows)])

@@ -9,6 +9,6 @@ from website.common.paths import DOCS
 
 @cache
 def note(name: str, **values: Any) -> str:
-    """Return a note, with other notes and these values in place of their names in braces."""
+    """Return a note, in which names in braces are replaced by other notes and by ``values``."""
     notes = read_yaml(DOCS / "notes.yaml")
     return notes[name].format(**notes, **values)

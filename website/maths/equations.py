@@ -26,8 +26,10 @@ from website.maths.formulas import Formula, name_latex, number_latex
 from website.maths.mathml import mathml
 
 SIM = "\\;\u223c\\;"  # latex2mathml writes a plain tilde for \sim
-LONG = 500  # equations of more steps are too long to be read
-ALIKE = 4  # least number of nodes in a row that are shown together if their equations differ only in the node's name
+# Equations of more steps are too long to read, so only the causes are listed.
+MAX_STEPS = 500
+# Least number of consecutive nodes that share a row if their equations differ only in the node's name.
+MIN_GROUP = 4
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,10 @@ def _separable(scm: SeparableSEM) -> list[Equation]:
         noise = {signal: sem["signals"][i]} | ({} if isinstance(model_noise, Zero) else {noise_name(name): model_noise})
 
         def mechanism(values: Mapping[str, Any]) -> Any:
-            let_in = values[super_arm[i]] * values[signal] if sem["mask"] == "exogenous" else values[signal]
-            driving = sem["activations"][i](let_in) + sum(values[other] for other in noise if other != signal)
+            masked = values[super_arm[i]] * values[signal] if sem["mask"] == "exogenous" else values[signal]
+            own_part = sem["activations"][i](masked) + sum(values[other] for other in noise if other != signal)
             effects = (sem["components"][i, j](values[names[j]]) for effect, j in sem["components"] if effect == i)
-            return sum(effects) + driving
+            return sum(effects) + own_part
 
         return Equation(name, trace(mechanism, [*names, super_arm[i], *noise]), noise)
 
@@ -110,18 +112,21 @@ def equations_html(equations: Sequence[Equation]) -> str:
     rows = ""
     for _, alike in groupby(equations, key=_pattern):
         group = list(alike)
-        rows += "".join(map(_row, [group] if len(group) >= ALIKE else [[equation] for equation in group]))
+        rows += "".join(map(_row, [group] if len(group) >= MIN_GROUP else [[equation] for equation in group]))
     label = 'tabindex="0" role="region" aria-label="Equations" data-search-exclude'
     return f'<div class="equations" {label}>{rows}</div>'
 
 
 def _row(group: Sequence[Equation]) -> str:
+    """Return the row of the first equation of a group, and of the others in a note."""
     first = group[0]
-    long = len(first.traced.steps) > LONG
-    lines = [[_signature(first)]] if long else first.formula.lines(first.name)
-    formulas = "".join(f'<div class="math-line">{" ".join(map(_math, line))}</div>' for line in lines)
     notes = [] if first.observed else ["latent"]
-    notes += [f"an expression of {len(first.traced.steps):,} steps"] * long
+    if len(first.traced.steps) > MAX_STEPS:
+        lines = [[_signature(first)]]
+        notes.append(f"an expression of {len(first.traced.steps):,} steps")
+    else:
+        lines = first.formula.lines(first.name)
+    formulas = "".join(f'<div class="math-line">{" ".join(map(_math, line))}</div>' for line in lines)
     for name, distribution in first.noise.items():
         notes.append(_math(rf"{name_latex(name)} {SIM} {distribution_latex(distribution)}"))
     if len(group) > 1:

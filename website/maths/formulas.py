@@ -17,12 +17,12 @@ from sympy.printing.precedence import PRECEDENCE
 from cbo_gym.scm.expression import NODE, Expression
 
 LETTERS = [rf"\{name}" for name in ("alpha", "beta", "gamma", "delta", "kappa", "lambda", "mu", "nu", "rho", "sigma")]
-LARGE = 45  # least number of parts of a formula whose repeated parts get letters
-WORTH = 7  # least number of parts of a repeated part that gets a letter
+# Repeated parts get letters if the formula has MIN_FORMULA nodes in its expression tree and the part MIN_REPEATED.
+MIN_FORMULA, MIN_REPEATED = 45, 7
 MAX_TERMS = 8  # largest number of like terms of a sum that are all written out
 DIGITS = 5
-# Unlike SymPy's own functions, these are not simplified; KEPT keeps a number in the denominator.
-MAX, MIN, ABS, KEPT = (sympy.Function(name, real=True) for name in ("maximum", "minimum", "absolute", "same"))
+# Unlike SymPy's own functions, these are not simplified; DENOMINATOR(2) keeps x / 2 from becoming 0.5 x.
+MAX, MIN, ABS, DENOMINATOR = (sympy.Function(name, real=True) for name in ("maximum", "minimum", "absolute", "same"))
 RELATIONS = {
     "less": "<",
     "less_equal": r"\le",
@@ -48,12 +48,15 @@ def symbol(name: str) -> sympy.Symbol:
 
 def add(first: sympy.Expr, second: sympy.Expr) -> sympy.Expr:
     """Return the sum, with maxima and minima instead of arithmetic such as ``x + |x|``."""
-    if second == ABS(first):  # x + |x|
+    # x + |x|
+    if second == ABS(first):
         return 2 * MAX(first, 0)
+    # x + y - |x - y|
     if first.is_Add and len(first.args) == 2 and -second in {ABS(x - y) for x, y in permutations(first.args)}:
         return 2 * MIN(*first.args)
+    # 1 - max(2 - 2 x, 0) / 2
     factor, maximum = second.as_coeff_Mul()
-    if first.is_number and maximum.func == MAX and maximum.args[1] == 0:  # 1 - max(2 - 2 x, 0) / 2
+    if first.is_number and maximum.func == MAX and maximum.args[1] == 0:
         terms = [factor * term for term in sympy.Add.make_args(maximum.args[0])]
         if -first in terms:
             return MIN(sympy.Add(*terms, first), first)
@@ -62,7 +65,8 @@ def add(first: sympy.Expr, second: sympy.Expr) -> sympy.Expr:
 
 STEPS = {
     "same": lambda x: x, "add": add, "subtract": lambda x, y: add(x, -y), "multiply": operator.mul,
-    "divide": lambda x, y: x / (KEPT(y) if y.is_Rational else y), "power": operator.pow, "numpy_power": operator.pow,
+    "divide": lambda x, y: x / (DENOMINATOR(y) if y.is_Rational else y),
+    "power": operator.pow, "numpy_power": operator.pow,
     "negative": operator.neg, "square": lambda x: x**2, "absolute": ABS, "modulo": sympy.Mod,
     "floor_divide": lambda x, y: sympy.floor(x / y), "arctan": sympy.atan,
     "maximum": MAX, "minimum": MIN, "clip": lambda x, low, high: MIN(MAX(x, low), high),
@@ -96,7 +100,7 @@ class Formula:
         self.value = values[-1]
 
     def lines(self, name: str) -> list[list[str]]:
-        """Return the terms of the equation ``name = value``, between which it may break, and of its repeated parts."""
+        """Return the equation ``name = value`` and those of its letters, each as terms between which it may break."""
         with distribute(False):
             letters = self._name_repeated_parts()
             lines = {name_latex(name): self.value} | {letter: part for part, letter in reversed(letters.items())}
@@ -106,8 +110,10 @@ class Formula:
         """Return a letter for each large part that occurs more than once in a large formula."""
         sizes = {part: sum(1 for _ in sympy.preorder_traversal(part)) for part in sympy.postorder_traversal(self.value)}
         uses = Counter(part for whole in sizes for part in whole.args)
-        large = [part for part, size in sizes.items() if uses[part] > 1 and size >= WORTH and _term(part) == part]
-        return dict(zip(large, LETTERS, strict=False)) if sizes[self.value] >= LARGE else {}
+        large = [
+            part for part, size in sizes.items() if uses[part] > 1 and size >= MIN_REPEATED and _term(part) == part
+        ]
+        return dict(zip(large, LETTERS, strict=False)) if sizes[self.value] >= MIN_FORMULA else {}
 
 
 def _term(part: sympy.Expr) -> sympy.Expr:
@@ -119,7 +125,7 @@ def _factor(part: sympy.Expr) -> sympy.Expr:
 
 
 class _Printer(LatexPrinter):
-    """Writes terms and factors in the code's order, and most numbers as decimals."""
+    """Printer that keeps terms and factors in the code's order, and writes most numbers as decimals."""
 
     def __init__(self, orders: Mapping[sympy.Expr, list[sympy.Expr]], letters: Mapping[sympy.Expr, str]) -> None:
         super().__init__({"inv_trig_style": "full"})
@@ -192,7 +198,7 @@ class _Printer(LatexPrinter):
 
     def _print_AppliedUndef(self, expr: sympy.Expr, exp: str | None = None) -> str:  # noqa: N802
         name, parts = expr.func.__name__, list(map(self._print, expr.args))
-        if expr.func == KEPT:
+        if expr.func == DENOMINATOR:
             latex = parts[0]
         elif name in RELATIONS:  # 1 where it holds, else 0
             latex = rf"\left[{f' {RELATIONS[name]} '.join(parts)}\right]"

@@ -24,7 +24,7 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from website.common.paths import DOCS, ROOT
 from website.common.svg import light_and_dark
-from website.pages.choice_evidence import judges, published_runs
+from website.pages.choice_evidence import on_publication_seeds, published_runs
 from website.papers.figures import curves_svg
 
 RESULTS = DOCS / "data" / "agents.csv"
@@ -90,9 +90,9 @@ class Score(NamedTuple):
 def ranking() -> dict[str, list[Score]]:
     """Return id of an environment -> agents with enough published seeds on it, by descending score.
 
-    Of several numbers of rounds, the number that most agents played counts; of several such, the largest.
+    If runs differ in their number of rounds, the number that most agents played counts; of several, the largest.
     """
-    runs = published_runs(judging=True)
+    runs = published_runs(for_publication=True)
     means = runs.group_by("env", "rounds", "agent").agg(
         pl.len().alias("seeds"), pl.mean("score"), pl.std("score").alias("half"), pl.mean("seconds")
     )
@@ -106,13 +106,13 @@ def ranking() -> dict[str, list[Score]]:
     return dict(ranked)
 
 
-def curves(parts: RunsByFile) -> dict[str, str]:
-    """Return pictures of the regret of each agent by their addresses, beside Random and the best of the others.
+def curves(runs_by_file: RunsByFile) -> dict[str, str]:
+    """Return pictures, by their addresses, of the regret of each agent, of Random and of the best other agent.
 
-    Each is on the environments, at most :data:`PANELS`, that most agents have played.
+    A picture has a panel for each of the :data:`PANELS` environments, at most, that most agents have played.
     """
     played: dict[tuple[str, str, int], list[Run]] = defaultdict(list)
-    for run in newest(run for runs in parts.values() for run in runs if judges(run)):
+    for run in newest(run for runs in runs_by_file.values() for run in runs if on_publication_seeds(run)):
         if run.status == "finished" and not run.unverified:
             played[run.agent, run.env, run.horizon].append(run)
     pictures = {}

@@ -1,4 +1,4 @@
-"""The pages of the agents, from the zoo, the docstrings, ``docs/methods`` and measured results; and an index.
+"""The pages of the agents in the zoo, the package's registered agents, and their index.
 
 A page has the docstring of the class, ``docs/methods/<name>.md`` (the paper, the method in mathematics and the
 departures from the paper), the parameters with their defaults, and from ``docs/data/agents.csv`` (written by
@@ -49,16 +49,16 @@ def _title(family: str) -> str:
 
 
 def page(agent: DocumentedAgent, links: Links) -> str:
-    """Return the page of an agent."""
-    known = [result for result in results() if result.agent == agent.name]
+    measured = [result for result in results() if result.agent == agent.name]
     facts = [
         f"* Feedback modes: {agent.modes}.",
         f"* In Python `from cbo_gym.agents import {agent.agent_class.__name__}`; its code is in `{agent.module}`.",
     ]
-    if known:
-        quickest = min(known, key=lambda result: result.seconds)
+    if measured:
+        quickest = min(measured, key=lambda result: result.seconds)
         facts.append(f"* Try it: `cbo-gym run {agent.name} {quickest.id} --horizon 30`.")
-    parts = [f"# {agent.name}", agent.summary, "\n".join(facts), "## Cost and results", *_results(agent, known, links)]
+    parts = [f"# {agent.name}", agent.summary, "\n".join(facts), "## Cost and results"]
+    parts += _results(agent, measured, links)
     return "\n\n".join([*parts, agent.method.strip(), "## Parameters", _parameters(agent), ""])
 
 
@@ -72,25 +72,21 @@ def _parameters(agent: DocumentedAgent) -> str:
     return table(["parameter", "default", "meaning"], rows, left=ALL)
 
 
-def _results(agent: DocumentedAgent, known: list[Result], links: Links) -> list[str]:
+def _results(agent: DocumentedAgent, measured: list[Result], links: Links) -> list[str]:
     curves_part = []
     if f"agents/pictures/{agent.name}.svg" in links.pages:
         curves_part = [note("agent_curves"), image(f"pictures/{agent.name}", f"Regret of {agent.name}")]
-    if not known:
+    if not measured:
         return [*curves_part, "Not measured yet, or it plays none of the environments of `make agent-results`."]
     rows = []
-    for result in known:
+    for result in measured:
         env = links.to(f"environments/{result.id.removeprefix('CBO/')}.md", f"`{result.short}`")
         rows.append([env, f"{result.score:.3f}", f"{result.average_score:.3f}", milliseconds(result.seconds)])
     header = ["environment", "score", "score of play", "ms"]
-    return [_cost(known), *curves_part, table(header, rows, left=ALL), note("agents"), provenance()]
-
-
-def _cost(known: list[Result]) -> str:
-    """Return ``A round costs 20 ms (10 to 50).``: the median over environments, and the range."""
-    seconds = [result.seconds for result in known]
+    seconds = [result.seconds for result in measured]
     spread = f" ({milliseconds(min(seconds))} to {milliseconds(max(seconds))})" if len(seconds) > 1 else ""
-    return f"A round costs {milliseconds(median(seconds))} ms{spread}."
+    cost = f"A round costs {milliseconds(median(seconds))} ms{spread}."
+    return [cost, *curves_part, table(header, rows, left=ALL), note("agents"), provenance()]
 
 
 def index() -> str:

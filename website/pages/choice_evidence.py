@@ -1,11 +1,13 @@
 """Compare the rules of ``Auto`` with every single agent, on the published results: ``make choice``.
 
-An agent that Auto chose plays as it plays alone, so Auto's score on an environment is the published score of the agent
-that it would choose there, by the leaderboard's score of the last recommendation. Runs of one registered environment
-with other keywords or numbers of rounds are averaged first, so that every environment counts once. The environment's
-tasks are created to ask Auto, which takes a few minutes; no round is played. All this is done twice: on the seeds by
-which rules may be chosen, and on those for publication, which evaluate them. With ``--write`` the latter,
-and the rules, are written into ``docs/methods/Auto.md``; ``--seconds`` shows the seconds of each agent.
+``Auto`` is the agent that chooses another agent by the task. That agent plays as it plays alone, so Auto's score on an
+environment is the published score of the agent that it chooses there: the leaderboard's score of the last
+recommendation. To ask Auto, the tasks are created, which takes a few minutes; no round is played. Runs of one
+registered environment with other keywords or numbers of rounds are averaged, so that every environment counts once.
+
+All this is done twice: on the seeds by which rules may be chosen, and on those for publication, which evaluate them.
+With ``--write`` the comparison on seeds for publication, and the rules, are written into ``docs/methods/Auto.md``;
+``--seconds`` shows the seconds of each agent.
 """
 
 import argparse
@@ -36,29 +38,32 @@ PAGE = DOCS / "methods" / "Auto.md"
 NAMES, NUMBERS, COUNTS = ("mode", "agent", "env"), ("score", "seconds"), ("seed", "rounds")
 SCHEMA = dict.fromkeys(NAMES, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(COUNTS, pl.Int64)
 TASK = ("env", "rounds")
-ID = pl.col("env").str.replace(r"\(.*", "")  # the registered id, without keywords
-OF_SEVERAL = "gd_plus"  # a column of runs with several objectives
-LEAST_SHARE = 0.5  # smallest share of a mode's environments that an agent must have played to be a rival
+# The registered id of an environment, without keywords.
+ID = pl.col("env").str.replace(r"\(.*", "")
+# A column that only runs with several objectives have.
+OF_SEVERAL = "gd_plus"
+# Smallest share of a mode's environments that an agent must have played to be compared.
+LEAST_SHARE = 0.5
 
 
-def published_runs(*, judging: bool = False) -> pl.DataFrame:
-    """Return the table of all published runs by which rules may be chosen, or of those on seeds for publication.
+def published_runs(*, for_publication: bool = False) -> pl.DataFrame:
+    """Return the table of published runs by which rules may be chosen, or else of those on seeds for publication.
 
     Runs of the README's table are in neither, because they were timed on a busy machine. Most runs by which rules may
-    be chosen are in the store's history, which keeps replaced runs.
+    be chosen are in the store's history, which has runs that newer ones replaced.
     """
-    files = package_store().glob("*.parquet") if judging else package_store().rglob("*.parquet")
-    parts = [path for path in sorted(files) if path.stem != SHOWCASE]
-    runs = (run for path in parts for run in load_published(path))
-    return table_of(run for run in runs if judges(run) == judging)
+    files = package_store().glob("*.parquet") if for_publication else package_store().rglob("*.parquet")
+    paths = [path for path in sorted(files) if path.stem != SHOWCASE]
+    runs = (run for path in paths for run in load_published(path))
+    return runs_table(run for run in runs if on_publication_seeds(run) == for_publication)
 
 
-def judges(run: Run) -> bool:
+def on_publication_seeds(run: Run) -> bool:
     """Return whether a run is on seeds for publication, which are never used to choose a method."""
     return is_for_publication(run.seed, Spec.from_label(run.env).keywords)
 
 
-def table_of(runs: Iterable[Run]) -> pl.DataFrame:
+def runs_table(runs: Iterable[Run]) -> pl.DataFrame:
     """Return a row for each finished run of an agent with its defaults: mode, env, rounds, agent, seed, score, seconds.
 
     Runs with several objectives are left out: Auto does not play these.
@@ -67,19 +72,21 @@ def table_of(runs: Iterable[Run]) -> pl.DataFrame:
     single = [run for run in finished if OF_SEVERAL not in run.columns]
     if not single:
         return pl.DataFrame(schema=SCHEMA)
-    known = (
+    rows = (
         final_numbers(single)
         .select("mode", "agent", "seed", "score", "seconds")
         .with_columns(env=pl.Series([run.env for run in single]), rounds=pl.Series([run.horizon for run in single]))
     )
-    return known.filter(~pl.col("agent").str.contains("(", literal=True) & (pl.col("agent") != "Auto"))
+    has_defaults = ~pl.col("agent").str.contains("(", literal=True)
+    return rows.filter(has_defaults & (pl.col("agent") != "Auto"))
 
 
 def choice_on(env: str, rounds: int) -> str:
     """Return the agent that Auto chooses."""
     auto = Auto()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # versions that newer ones replace
+        # Old versions of environments warn that newer ones replace them.
+        warnings.simplefilter("ignore")
         playable = make_env(Spec.parse(env), rounds)
         auto.reset(make_task(playable, 0), 0)
         playable.close()
@@ -118,7 +125,7 @@ def rivals(scores: pl.DataFrame) -> pl.DataFrame:
     return often.sort("mode", "ahead", "agent").unique("mode", keep="first", maintain_order=True)
 
 
-def lines(scores: pl.DataFrame) -> str:
+def comparison_table(scores: pl.DataFrame) -> str:
     """Return a table of Markdown."""
     header = ["mode", "the other", "environments", "Auto", "the other's", "ahead", "fewest runs"]
     rows = [
@@ -129,7 +136,7 @@ def lines(scores: pl.DataFrame) -> str:
     return table(header, rows, left=2)
 
 
-def rules() -> str:
+def rules_table() -> str:
     """Return all rules as a table of Markdown."""
     rows = [(mode, f"[{rule.agent}]({rule.agent}.md)", rule.reason) for mode in RULES for rule in RULES[mode]]
     rows.append(("any", f"[{LAST.agent}]({LAST.agent}.md)", LAST.reason))
@@ -152,15 +159,15 @@ def main() -> None:
     if arguments.seconds:
         print(slowest(choosing))
         return
-    for name, runs in {"choosing": choosing, "judged": published_runs(judging=True)}.items():
+    for name, runs in {"choosing": choosing, "judged": published_runs(for_publication=True)}.items():
         choices = choices_on(runs)
         scores = compare(runs, choices)
-        closest = lines(rivals(scores))
+        closest = comparison_table(rivals(scores))
         chosen = "\n".join(f"{mode}: {env}, T={rounds}: {agent}" for mode, env, rounds, agent in choices.iter_rows())
-        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{lines(scores)}")
+        print(f"\n# {name.capitalize()}\n\n{chosen}\n\n## All agents\n\n{comparison_table(scores)}")
         print(f"\n## The closest of each mode\n\n{closest}")
     if arguments.write:
-        for name, content in {"rules": rules(), "judged": closest}.items():
+        for name, content in {"rules": rules_table(), "judged": closest}.items():
             write_text(PAGE, with_part(PAGE, name, content + "\n"))
 
 

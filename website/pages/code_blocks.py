@@ -27,12 +27,12 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 FENCES = RawFencedCodeBlockLexer(re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$\n', re.MULTILINE))
 NOT_RUN = re.compile(r"<!-- not run: ([^\n]+) -->\n\Z")
-COLUMNS = "80"  # of the terminal that commands print to
-DRAWN = "a figure"  # alternative text
+COLUMNS = "80"  # width of the terminal that commands print to
+FIGURE_ALT = "a figure"  # alternative text
 
 
 class Block(NamedTuple):
-    """A fenced block of a page: its start and end in the Markdown, and the attributes of the fence."""
+    """A fenced block of a page: its start and end in the Markdown, its fence's attributes, and why it is not run."""
 
     start: int
     end: int
@@ -54,8 +54,9 @@ def blocks(markdown: str) -> list[Block]:
     fenced = []
     for region in FENCES(Document(markdown, "")):
         fence, marker = region.lexemes, NOT_RUN.search(markdown[: region.start])
-        why = marker and marker[1]
-        fenced.append(Block(region.start, region.end + 1, fence["language"], fence["title"], str(fence["source"]), why))
+        reason = marker[1] if marker else None
+        attributes = fence["language"], fence["title"], str(fence["source"])
+        fenced.append(Block(region.start, region.end + 1, *attributes, reason))
     return fenced
 
 
@@ -147,5 +148,5 @@ def with_output(markdown: str, name: str) -> tuple[str, dict[str, bytes]]:
             for figure in output.figures:
                 uri = f"{Path(name).stem}-{len(figures) + 1}.svg"
                 figures[uri] = figure
-                parts.append(f"\n![{DRAWN}]({uri})\n")
+                parts.append(f"\n![{FIGURE_ALT}]({uri})\n")
     return "".join([*parts, markdown[last:]]), figures

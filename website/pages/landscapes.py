@@ -1,4 +1,4 @@
-"""Slices of E[Y | action] through the recorded optimum of an environment, and their drawing."""
+"""Landscapes for the pages of environments: slices of E[Y | action] through the recorded optimum, as figures."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,18 +21,16 @@ from cbo_gym.scm import Intervention
 from cbo_gym.task import Mode
 
 LINE, SIDE = 241, 73  # points of a curve, and along a side of a map
-MAX_CURVES = 6
-MAX_PANELS = 6
-MAX_ARMS = 30
-NEARLY = 0.005  # tolerance, as a share of the gap between optimum and random action
+MAX_CURVES, MAX_PANELS, MAX_ARMS = 6, 6, 30
+TOLERANCE = 0.005  # of expectations, as a share of the gap between optimum and random action
 RESPONSES = 9  # contexts in which the best response is searched for
-DARKEST = 5.0  # percentile of a map below which all is of one colour: valleys are deep
+DARKEST = 5.0  # percentile of a map below which all values have one colour, because valleys are deep
 INK, FAINT, OPTIMUM, LEVEL = "#2b3440", "#8a949e", "#d1495b", "#2f6691"
 CURVES = ("#2f6691", "#d17a22", "#3a7d44", "#8e5ea2", "#b5446e", "#7a6a4f")
 
 
 class CoarseOracle(Oracle):
-    """An oracle with few draws; all actions meet the same ones, so curves are smooth."""
+    """An oracle with few draws. They are the same for all actions, so curves are smooth."""
 
     fewest_points: ClassVar[int] = 2**6
 
@@ -48,9 +46,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of a landscape: curves, or a map whose rows go with ``y``, or bars of the values of names.
+    """A panel of a landscape: either curves, or a map of ``values``, shape ``(len(y), len(x))``, or bars.
 
-    ``best`` are the coordinates of the optimum, if it is in the panel; ``path`` the best y for some x.
+    A bar is ``(name, value, whether it counts as the first of the two kinds in the legend)``. ``best`` are the
+    coordinates of the optimum, if it is in the panel, and ``path`` the best y for some x.
     """
 
     title: str
@@ -68,7 +67,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Landscape:
-    """Panels and their caption; the levels are those of the optimum, a random action, and others by name."""
+    """Panels, their caption, and by name the expected rewards of the optimum, a random action, and some others."""
 
     panels: Sequence[Panel]
     caption: str
@@ -136,10 +135,12 @@ def _slices(oracle: Oracle, best: np.ndarray, recorded: RecordedOptimum) -> Land
     panels = []
     if dim > 1:
         panels.append(_map_of(oracle, best, *sorted(by_span[:2].tolist())))
-    same = len({domains.intervals[i] for i in coordinates}) == 1
-    curves = [Curve(domains.names[i], native[i] if same else grid, values[i]) for i in coordinates]
-    marked = [(float(domains.scales[i].to_native(best[i]) if same else best[i]), recorded.value) for i in coordinates]
-    label = domains.names[0] if dim == 1 else "one parameter" + ("" if same else ", in [0, 1]")
+    # Parameters with different domains share the axis from 0 to 1.
+    is_native = len({domains.intervals[i] for i in coordinates}) == 1
+    curves = [Curve(domains.names[i], native[i] if is_native else grid, values[i]) for i in coordinates]
+    optima = [domains.scales[i].to_native(best[i]) if is_native else best[i] for i in coordinates]
+    marked = [(float(optimum), recorded.value) for optimum in optima]
+    label = domains.names[0] if dim == 1 else "one parameter" + ("" if is_native else ", in [0, 1]")
     panels.append(Panel("" if dim == 1 else "one at a time", label, curves=curves, best=marked))
     caption = "E[Y | a] of every action." if dim <= 2 else (
         "E[Y | a] where one or two parameters vary and the others stay at the optimum"
@@ -197,19 +198,27 @@ def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best
 
 
 def _super_arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """Return for each base arm the best super arm with its membership changed, by a swap or by leaving it out."""
+    """Return, for each base arm, the best value of the best super arm after a change that concerns this base arm.
+
+    A change leaves out a member of the best super arm, or replaces it by another arm.
+    """
     best = np.asarray(dynamics.codec.from_record(recorded.action))
-    changed = [[], *([i, *j] for i in np.flatnonzero(best == 1) for j in [(), *np.argwhere(best == 0)])]
-    tried = np.tile(best, (len(changed), 1))
-    for arm, members in zip(tried, changed, strict=True):
-        arm[members] = 1 - arm[members]
-    tolerance = NEARLY * (recorded.value - recorded.random_value)  # the arms differ by little
-    values = Oracle(dynamics, recorded=recorded).mean_of(dynamics.decode_batch(tried), tolerance).value
-    values += recorded.value - values[0]  # on common draws differences are known better than values
+    members, others = np.flatnonzero(best == 1).tolist(), np.flatnonzero(best == 0).tolist()
+    left_out = [[member] for member in members]
+    swapped = [[member, other] for member in members for other in others]
+    # The first change, of no arm, is the best super arm itself.
+    changes = [[], *left_out, *swapped]
+    super_arms = np.tile(best, (len(changes), 1))
+    for super_arm, changed in zip(super_arms, changes, strict=True):
+        super_arm[changed] = 1 - super_arm[changed]
+    tolerance = TOLERANCE * (recorded.value - recorded.random_value)
+    values = Oracle(dynamics, recorded=recorded).mean_of(dynamics.decode_batch(super_arms), tolerance).value
+    # On common draws differences are known better than values.
+    values += recorded.value - values[0]
     bars = []
     for i, name in enumerate(dynamics.codec.arms):
-        mine = [float(value) for value, both in zip(values, changed, strict=True) if i in both]
-        bars.append((name, max(mine), bool(best[i])))
+        values_of_arm = [float(value) for value, changed in zip(values, changes, strict=True) if i in changed]
+        bars.append((name, max(values_of_arm), bool(best[i])))
     caption = (
         "For each base arm the best E[Y | x] after a change that concerns it: a member of the best super arm (dark) is "
         "left out or replaced by another arm, any other arm takes a member's place."
@@ -235,36 +244,38 @@ def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
 
 
 def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
-    """Return E[Y | x, c] over a context and a variable: those by which the best response moves most."""
+    """Return E[Y | x, c] over a context and a variable: those for which the best response changes most."""
     assert isinstance(dynamics, ContextualDynamics)
     oracle = ContextualOracle(dynamics, recorded=recorded)
     names = dynamics.contexts.names
     natural = dynamics.natural_contexts(oracle.scm.noise_from_uniform(oracle.uniforms(64)))
     middle = np.median(natural, axis=0)
     ends = np.quantile(natural, [0.02, 0.98], axis=0)
+    # Vary one context at a time, the others at their medians.
     rows = np.tile(middle, (len(names), RESPONSES, 1))
-    each = np.arange(len(names))
-    rows[each, :, each] = (ends[0] + np.linspace(0.0, 1.0, RESPONSES)[:, None] * (ends[1] - ends[0])).T
-    respond = oracle.best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
-    variables = list(respond.hard)
-    answers = np.array([respond.hard[name][1] for name in variables]).reshape(len(variables), len(names), RESPONSES)
+    indices = np.arange(len(names))
+    rows[indices, :, indices] = (ends[0] + np.linspace(0.0, 1.0, RESPONSES)[:, None] * (ends[1] - ends[0])).T
+    response = oracle.best_response(rows.reshape(-1, len(names))).broadcast((len(names) * RESPONSES,))
+    variables = list(response.hard)
+    answers = np.array([response.hard[name][1] for name in variables]).reshape(len(variables), len(names), RESPONSES)
     spans = [np.subtract(*dynamics.problem.manipulable[name][::-1]) for name in variables]
-    moved = np.ptp(answers, axis=2) / np.array(spans)[:, None]
-    v, k = np.unravel_index(int(np.argmax(moved)), moved.shape)
-    if moved[v, k] < 1e-6:  # the same in every context
+    changes = np.ptp(answers, axis=2) / np.array(spans)[:, None]
+    # Indices of the variable and of the context.
+    v, k = np.unravel_index(int(np.argmax(changes)), changes.shape)
+    if changes[v, k] < 1e-6:  # the same in every context
         v, k = len(variables) - 1, 0
     contexts = np.tile(middle, (SIDE, 1))
     contexts[:, k] = np.linspace(ends[0, k], ends[1, k], SIDE)
-    respond = oracle.best_response(contexts).broadcast((SIDE,))
+    response = oracle.best_response(contexts).broadcast((SIDE,))
     low, high = dynamics.problem.manipulable[variables[v]]
-    tried = np.linspace(low, high, SIDE)
-    do = {name: np.tile(values, SIDE) for name, (_, values) in respond.hard.items()}
-    do[variables[v]] = np.repeat(tried, SIDE)
+    side = np.linspace(low, high, SIDE)
+    do = {name: np.tile(values, SIDE) for name, (_, values) in response.hard.items()}
+    do[variables[v]] = np.repeat(side, SIDE)
     values = oracle.mean_given(Intervention.do(do), np.tile(contexts, (SIDE, 1)), tolerance=math.inf).value
     title = f"do({', '.join(variables)})" if len(variables) < 4 else f"do({variables[v]}, …)"
-    path = (contexts[:, k], np.clip(respond.hard[variables[v]][1], low, high))
+    path = (contexts[:, k], np.clip(response.hard[variables[v]][1], low, high))
     panel = Panel(
-        title, f"context {names[k]}", variables[v], x=path[0], y=tried, values=values.reshape(SIDE, SIDE), path=path
+        title, f"context {names[k]}", variables[v], x=path[0], y=side, values=values.reshape(SIDE, SIDE), path=path
     )
     caption = f"E[Y | x, c] by the context {names[k]} and the value of {variables[v]}; the dots are the best response."
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""The leaderboard: the best agent of each mode, and every suite with all agents that have played it."""
+"""The page "Leaderboard": the best agent of each mode, and every suite with all agents that have played it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -40,32 +40,37 @@ from website.papers.published import pairs_in_words, seeds_note, suite_runs, tar
 LEADERBOARD = "leaderboard.md"
 
 
-def leaderboard_pages(parts: RunsByFile, links: Links) -> dict[str, str]:
+def leaderboard_pages(runs_by_file: RunsByFile, links: Links) -> dict[str, str]:
     """Return the page and its pictures, by their addresses in the site."""
     pictures, reading = dict[str, str](), note("reading", least_seeds=MIN_SEEDS)
     page = [
         "---\nhide: [toc]\n---",
         "# Leaderboard",
         "## Who is best at what",
-        answers(parts, links),
+        answers(runs_by_file, links),
         note("answers"),
         fold("How to read the tables", f"{SCORE_NOTE} {SECONDS_NOTE} {reading}\n\n{marks_note()}"),
     ]
     for suite in load_all():
         page += [f"## {suite.name}", f"{suite.title}. {suite.description}"]
-        page += suite_part(suite, suite_runs(suite, parts), links, pictures)
+        page += suite_part(suite, suite_runs(suite, runs_by_file), links, pictures)
     page += ["## Papers", f"{note('papers')} [All papers](papers/index.md)"]
     return {LEADERBOARD: "\n\n".join([*page, ""]), **pictures}
 
 
-def answers(parts: RunsByFile, links: Links) -> str:
-    """Return the answers of "Which method should I use?", from runs on seeds for publication."""
-    judging = choice_evidence.table_of(run for runs in parts.values() for run in runs if choice_evidence.judges(run))
-    head = _head("seconds a round")
-    return which_method.answers_table(judging, links.agent, lambda mode: f"[{mode}](which_method.md#{mode}-mode)", head)
+def answers(runs_by_file: RunsByFile, links: Links) -> str:
+    """Return the short table of the page "Which method should I use?", from runs on seeds for publication."""
+    runs = (run for runs in runs_by_file.values() for run in runs if choice_evidence.on_publication_seeds(run))
+    return which_method.answers_table(
+        choice_evidence.runs_table(runs),
+        links.agent,
+        lambda mode: f"[{mode}](which_method.md#{mode}-mode)",
+        _head("seconds a round"),
+    )
 
 
 def _head(title: str) -> str:
+    """Return the head of a column, with its explanation for readers who point at it."""
     return f'<abbr title="{HEADS[title]}">{title}</abbr>' if title in HEADS else title
 
 
@@ -117,14 +122,11 @@ def _environments(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[str, str]) -> list[str]:
     """Return the part of the page on a suite with these runs; its pictures are added to the others."""
-    parts_of_suite = (
-        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by "
-        f"{suite.metric}. {seeds_note(suite)}"
-    )
     command = f"cbo-gym sweep runs/{suite.name} --suite {suite.name} -a '*'"
     if not any(run.status == "finished" and not run.unverified for run in runs):
         return [f"**Not run**: nothing of this suite is published. `{command}` plays it."]
     board = leaderboard(runs)
+    # Paragraphs; runtime pictures; and, by their summaries, paragraphs that readers may unfold.
     parts, soon, folds = [], [], dict[str, list[str]]()
     modes = [group for group in board.groups if group != ALL_MODES]
     for mode in modes:
@@ -151,7 +153,10 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
     losses = {links.env(env): lost for env, lost in graph_loss_tables(board).items()}
     folds["Lost without the true graph"] = _tables(note("lost"), losses, links, left=2)
     folds["Not run"] = [not_run(suite, runs, links)]
-    folds["Where the numbers come from"] = [f"{parts_of_suite} From {escape(provenance(board))}"]
+    rules = (
+        f"{suite.horizon or 'The registered'} rounds and {suite.seeds} seeds are asked for, compared by {suite.metric}."
+    )
+    folds["Where the numbers come from"] = [f"{rules} {seeds_note(suite)} From {escape(provenance(board))}"]
     lines = [fold(summary, "\n\n".join(paragraphs)) for summary, paragraphs in folds.items() if any(paragraphs)]
     return [*parts, '<div class="folds" markdown>\n\n' + "\n\n".join(lines) + "\n\n</div>"]
 
@@ -167,30 +172,34 @@ def _tables(about: str, tables: Mapping[str, Table], links: Links, left: int = 1
 
 def not_run(suite: Suite, runs: Sequence[Run], links: Links) -> str:
     """Return the agents, environments and pairs whose runs a suite lacks; empty if the suite is complete."""
-    counts: dict[tuple[str, str], set[int]] = defaultdict(set)
+    seeds: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
         if run.status == "finished" and not run.unverified:
-            counts[run.env, run.agent].add(run.seed)
-    modes = {label: getattr(find_entry(Spec.parse(label).name), "mode", None) for label in suite.labels()}
-    own_modes = {name: modes_of(find_agent(name)) for name in zoo()}
-    players = {name: [label for label, mode in modes.items() if mode in own] for name, own in own_modes.items()}
-    none = [name for name, labels in players.items() if labels and not any((label, name) in counts for label in labels)]
-    pairs = [(name, label) for name, labels in players.items() if name not in none for label in labels]
-    lacking = [(name, label) for name, label in pairs if (label, name) not in counts]
-    fewer = [(name, label) for name, label in pairs if 0 < len(counts[label, name]) < suite.seeds]
-    rounds = sorted({(run.env, run.horizon) for run in runs if run.horizon < suite.rounds(run.env)})
+            seeds[run.agent, run.env].add(run.seed)
+    mode_of = {label: getattr(find_entry(Spec.parse(label).name), "mode", None) for label in suite.labels()}
+    absent, pairs = [], []
+    for name in zoo():
+        modes = modes_of(find_agent(name))
+        playable = [(name, label) for label, mode in mode_of.items() if mode in modes]
+        if any(pair in seeds for pair in playable):
+            pairs += playable
+        elif playable:
+            absent.append(name)
+    missing = [pair for pair in pairs if pair not in seeds]
+    incomplete = [len(seeds[pair]) for pair in pairs if pair in seeds and len(seeds[pair]) < suite.seeds]
+    shorter = sorted({(run.env, run.horizon) for run in runs if run.horizon < suite.rounds(run.env)})
     failed = sorted({(run.agent, run.env) for run in runs if run.status == "failed"})
     lines = []
-    if none:
-        lines.append(f"* agents that play a mode of it: {', '.join(links.agent(name) for name in none)};")
-    lines += [f"* {pairs};" for pairs in pairs_in_words(lacking)]
-    if fewer:
-        fewest = min(len(counts[label, name]) for name, label in fewer)
+    if absent:
+        lines.append(f"* agents that play a mode of it: {', '.join(links.agent(name) for name in absent)};")
+    lines += [f"* {words};" for words in pairs_in_words(missing)]
+    if incomplete:
         lines.append(
-            f"* all {suite.seeds} seeds of {len(fewer)} pairs of an agent and an environment: the fewest are {fewest};"
+            f"* all {suite.seeds} seeds of {len(incomplete)} pairs of an agent and an environment: the fewest are "
+            f"{min(incomplete)};"
         )
-    if rounds:
-        names = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in rounds)
+    if shorter:
+        names = ", ".join(f"{env.removeprefix('CBO/')} ({horizon})" for env, horizon in shorter)
         lines.append(f"* all rounds of {escape(names)};")
     if failed:
         lines.append(f"* failed runs: {escape(', '.join(f'{agent} on {env}' for agent, env in failed))};")

@@ -1,4 +1,7 @@
-"""Pictures for the pages of environments, kept between builds until the code or the registry changes."""
+"""Pictures for the pages of environments, cached between builds until their code or their registry entry changes.
+
+Drawing them takes minutes, so this cache is separate from that of the pages, which expires with any change of the code.
+"""
 
 import hashlib
 import json
@@ -15,7 +18,7 @@ from cbo_gym.envs.registry import EnvEntry
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.parametric import number_format
 from website.common import svg
-from website.common.kept import KEPT
+from website.common.cache import FOLDER
 from website.common.paths import ROOT
 from website.common.svg import svg_of
 from website.pages import landscapes
@@ -24,7 +27,10 @@ SOURCES = ("actions", "drawing", "envs", "modes", "problems", "scm")
 
 
 class Pictures(NamedTuple):
-    """SVG of an environment for light pages, and the caption of the landscape; empty without a recorded optimum."""
+    """The graph and the landscape as SVG, for light pages, and the landscape's caption.
+
+    Landscape and caption are empty if no optimum is recorded.
+    """
 
     graph: str
     landscape: str
@@ -32,16 +38,16 @@ class Pictures(NamedTuple):
 
 
 def pictures_of(entry: EnvEntry, dynamics: Dynamics) -> Pictures:
-    """Return both pictures of a registered environment, from the cache if it has them."""
+    """Return the pictures of a registered environment, from the cache if it has them."""
     key = hashlib.sha256(f"{entry.model_dump_json()}{_digest()}".encode()).hexdigest()[:24]
-    kept = KEPT / f"{key}.json"
-    if kept.is_file():
-        return Pictures(**json.loads(kept.read_text(encoding="utf-8")))
+    path = FOLDER / f"{key}.json"
+    if path.is_file():
+        return Pictures(**json.loads(path.read_text(encoding="utf-8")))
     landscape = landscapes.landscape_of(dynamics, entry.optimum)
     svg, caption = (svg_of(landscapes.draw(landscape)), landscape.caption) if landscape else ("", "")
     pictures = Pictures(svg_of(graph_of(dynamics).figure), svg, caption)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(pictures._asdict()), encoding="utf-8")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(pictures._asdict()), encoding="utf-8")
     return pictures
 
 

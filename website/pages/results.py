@@ -24,16 +24,16 @@ def navigation(others: Sequence[Any]) -> list[Any]:
     return [{"Leaderboard": LEADERBOARD}, {"Papers": pages}, *others]
 
 
-def pages(parts: RunsByFile, others: Collection[str] = ()) -> dict[str, str]:
+def pages(runs_by_file: RunsByFile, others: Collection[str] = ()) -> dict[str, str]:
     """Return address in the site -> Markdown, or a picture.
 
     Args:
-        parts: the published runs, by the names of their files.
+        runs_by_file: the published runs, by the names of their files.
         others: addresses of other pages, which are linked.
     """
-    contents = leaderboard_pages(parts, Links(others))
+    contents = leaderboard_pages(runs_by_file, Links(others))
     board = set(contents)
-    contents[PAPERS] = f"# Papers\n\n{note('papers')}\n\n{tallies(parts)}\n"
+    contents[PAPERS] = f"# Papers\n\n{note('papers')}\n\n{tallies(runs_by_file)}\n"
     for paper in papers():
-        contents |= paper_pages(paper, parts, Links(others, "../"), board)
+        contents |= paper_pages(paper, runs_by_file, Links(others, "../"), board)
     return contents

@@ -1,7 +1,8 @@
-"""The stable surface: the modules of ``website/pages/surface.yaml``, their names, and the names' parameters.
+"""The stable API: the modules that ``website/pages/surface.yaml`` lists, their public names, and their parameters.
 
-``make surface`` writes ``tests/surface.txt``, with which the tests compare the code. Removing a line
-breaks a promise, unless the name has warned for one minor version: see ``docs/guide/stability.md``.
+It is the reference section of the site, and ``tests/surface.txt``, which ``make surface`` writes and the tests compare
+with the code. A line may be removed only after the name has warned for one minor version, see
+``docs/guide/stability.md``.
 """
 
 import inspect
@@ -42,7 +43,7 @@ def names(module: str) -> list[str]:
 
 
 def lines() -> Iterator[str]:
-    """Return lines for each name and for each public method of a class, with the names of the parameters."""
+    """Yield a line for each name and for each public method of a class, with the names of its parameters."""
     for module in modules():
         for name in names(module):
             value = getattr(import_module(module), name)
@@ -66,14 +67,16 @@ def _methods(cls: type) -> set[str]:
 
 def _parameters(value: Any) -> str:
     """Return ``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
-    pythons = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
-    if not callable(value) or pythons:  # their signatures depend on the version of Python
+    # The signatures of aliases and enumerations depend on the version of Python.
+    is_standard = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
+    if not callable(value) or is_standard:
         return ""
     try:
-        parameters = [each for each in inspect.signature(value).parameters.values() if each.name not in ("self", "cls")]
-    except (TypeError, ValueError):  # standard library, and types that are written in C
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        # Types that are written in C may have no signature.
         return ""
-    return f"({', '.join(map(_parameter, parameters))})"
+    return f"({', '.join(_parameter(parameter) for parameter in parameters if parameter.name not in ('self', 'cls'))})"
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

@@ -34,7 +34,7 @@ SHOWN = 3
 
 
 class Mean(NamedTuple):
-    """A method on the tasks of a slice: its mean score, seconds a round on its slowest task, fewest seeds."""
+    """A method on the tasks of a slice: its mean score, seconds a round on its slowest task, and fewest seeds."""
 
     agent: str
     score: float
@@ -57,14 +57,14 @@ def compare(runs: pl.DataFrame) -> Comparison:
     """
     runs = runs.with_columns(id=ID)
     envs, methods = runs["id"].n_unique(), runs.filter(pl.col("agent") != "Random")
-    each = methods.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
-    each = each.filter(pl.col("seeds") >= MIN_SEEDS)
-    each = each.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
-    common = each.filter(pl.len().over(TASK) == each["agent"].n_unique())
+    by_task = methods.group_by("id", *TASK, "agent").agg(pl.mean("score", "seconds"), seeds=pl.len())
+    by_task = by_task.filter(pl.col("seeds") >= MIN_SEEDS)
+    by_task = by_task.filter(pl.col("id").n_unique().over("agent") >= LEAST_SHARE * envs)
+    common = by_task.filter(pl.len().over(TASK) == by_task["agent"].n_unique())
     if common["id"].n_unique() < 2 or common["agent"].n_unique() < 2:
         return Comparison(envs, common["id"].n_unique(), [])
-    own = common.group_by("id", "agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
-    means = own.group_by("agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
+    by_env = common.group_by("id", "agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
+    means = by_env.group_by("agent").agg(pl.mean("score"), pl.max("seconds"), pl.min("seeds"))
     ranked = means.sort(-pl.col("score").round(9), "agent")
     return Comparison(envs, common["id"].n_unique(), [Mean(*row) for row in ranked.iter_rows()])
 
@@ -139,7 +139,7 @@ def limits_table(means: Iterable[Mean]) -> str:
 
 
 def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
-    """Return questions that no run answers, or few."""
+    """Return the slices and cases that no published runs, or too few, tell anything about."""
     missing = [name for name, comparison in parts.items() if comparison.envs and not comparison.means]
     none = [name for name, comparison in parts.items() if not comparison.envs]
     cases = [rule.reason for rule in RULES.get(mode, ()) if rule.evidence.startswith("No evidence")]
@@ -153,16 +153,16 @@ def open_questions(mode: Mode, parts: Mapping[str, Comparison]) -> str:
 
 
 class Answer(NamedTuple):
-    """The choice of ``Auto`` in a mode for a known graph, with its scores, and beside the closest other method.
+    """The choice of ``Auto`` in a mode for a known graph, and its comparison with the closest other method.
+
+    All attributes are strings for the table, and empty if too few runs are published.
 
     Attributes:
         agent: the method.
-        score: mean over environments of the score of its recommendation, with its interval; empty if no environment has
-            enough seeds.
-        envs: number of these environments, of all of the mode.
+        score: mean over environments of the score of its recommendation, with its interval.
+        envs: number of environments on which it has enough seeds, of all of the mode.
         seeds: fewest seeds on one of them.
-        other: method that comes closest to it, of those with enough seeds on at least half of these environments; empty
-            if there is none.
+        other: method that comes closest to it, of those with enough seeds on at least half of these environments.
         ahead: difference of the mean scores, seed by seed, with its interval and the number of environments.
         seconds: seconds a round on the slowest task.
     """
@@ -181,12 +181,12 @@ def answer(mode: Mode, runs: pl.DataFrame) -> Answer | None:
     if not (rules := RULES.get(mode)):
         return None
     agent = next((rule for rule in rules if rule.when in PREFERRED), rules[0]).agent
-    known = runs.filter((pl.col("mode") == str(mode)) & ~LESS_KNOWN)
-    by_agent = {str(name): rows for (name,), rows in known.partition_by("agent", as_dict=True).items()}
-    own = by_agent.pop(agent, known.clear())
+    graph_known = runs.filter((pl.col("mode") == str(mode)) & ~LESS_KNOWN)
+    by_agent = {str(name): rows for (name,), rows in graph_known.partition_by("agent", as_dict=True).items()}
+    own = by_agent.pop(agent, graph_known.clear())
     if not (samples := _samples(own, pl.col("score"))):
         return Answer(agent, *[""] * 6)
-    score, of = over_envs(samples), known.select(ID.n_unique()).item()
+    score, envs_of_mode = over_envs(samples), graph_known.select(ID.n_unique()).item()
     compared = {}
     for name, rows in by_agent.items():
         paired = own.join(rows, on=[*TASK, "seed"])
@@ -197,7 +197,7 @@ def answer(mode: Mode, runs: pl.DataFrame) -> Answer | None:
     return Answer(
         agent,
         _interval(score),
-        f"{score['envs']} of {of}",
+        f"{score['envs']} of {envs_of_mode}",
         str(min(map(len, samples))),
         other,
         f"{_interval(compared[other])} on {compared[other]['envs']}" if other else "",
@@ -240,14 +240,14 @@ def answers_table(
     return f'<div class="answers" markdown>\n\n{answers}\n\n</div>'
 
 
-#: Conditions of the rule that answers in short: the diagram is known, or its counterpart in other modes (in dynamic
-#: mode many time series, because the method for these is the best on average, see the slice "graph known")
+#: Conditions of the rules that the short table shows: the diagram is known, or what corresponds to that in other modes.
+#: In dynamic mode this is that there are many time series, for which the rule's method is the best on average.
 PREFERRED = ((), ("known",), ("separable",), ("many_series",))
 
 
 def parts() -> dict[str, str]:
     """Return the generated parts of the page: its short table, and the part on each mode."""
-    runs = published_runs(judging=True)
+    runs = published_runs(for_publication=True)
     short = answers_table(runs, agent_link, lambda mode: f"[{mode}](#{mode}-mode)")
     return {"short": short + "\n", "modes": "\n\n".join(mode_part(mode, runs) for mode in Mode) + "\n"}
 

@@ -22,11 +22,11 @@ from website.common.notes import note
 from website.papers.published import seeds_note
 
 
-def tallies(parts: RunsByFile) -> str:
+def tallies(runs_by_file: RunsByFile) -> str:
     """Return a table of the number of claims of each paper with each verdict, with links to pages in its folder."""
     rows = []
     for paper in papers():
-        claims = judge_claims(paper, paper_runs(paper, parts))
+        claims = judge_claims(paper, paper_runs(paper, runs_by_file))
         counts = [tally(claims[group], _verdict) or MISSING for group in CLAIM_GROUPS]
         rows.append([f"[{paper.short}]({paper.suite}.md)", *counts])
     return table(["paper", *(group.lower() for group in CLAIM_GROUPS)], rows, left=3)

@@ -12,12 +12,11 @@ from cbo_gym.evaluation.report.plots import mean_curve, publication_style, round
 from cbo_gym.evaluation.runs.results import Run
 from website.common.svg import svg_of
 
-POINTS = 80  # number of points of a line
+POINTS = 80  # number of points of a curve
 COLUMNS = 3
-TITLE = 30  # characters in a line of a panel's title
-LINE = 0.14  # height of such a line in inches
-LEAST_WIDTH = 4.2  # inches, above 400 pixels
-LETTERS = 24  # characters in a line of a vertical axis' title
+TITLE_WIDTH, AXIS_TITLE_WIDTH = 30, 24  # characters in a line
+TITLE_LINE_HEIGHT = 0.14  # inches
+MIN_WIDTH = 4.2  # inches, above 400 pixels
 
 
 def curve_of(run: Run, quantity: str) -> np.ndarray:
@@ -56,7 +55,7 @@ def curves_svg(
     agents = list(dict.fromkeys(agent for (agent, _), runs in runs_by_cell.items() if runs))
     titles = {env: for_figure(names[env]) if env in names else panel_title(env) for env in envs}
     styles = line_styles(agents)
-    axes = _panels(len(envs), 2.1 + LINE * max(title.count("\n") for title in titles.values()), title)
+    axes = _panels(len(envs), 2.1 + TITLE_LINE_HEIGHT * max(title.count("\n") for title in titles.values()), title)
     for axis, env in zip(axes.flat, envs, strict=False):
         for agent in agents:
             if runs := runs_by_cell.get((agent, env)):
@@ -81,12 +80,12 @@ def _panels(count: int, height: float, title: str) -> np.ndarray:
     The figure's own title would be centred on the legend too.
     """
     rows, columns = -(-count // COLUMNS), min(count, COLUMNS)
-    figure = Figure(figsize=(max(LEAST_WIDTH, 0.6 + 2.5 * columns), height * rows), layout="constrained")
+    figure = Figure(figsize=(max(MIN_WIDTH, 0.6 + 2.5 * columns), height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat[count:]:
         axis.axis("off")
     for axis in axes[:, 0]:
-        axis.set_ylabel(textwrap.fill(title, LETTERS), fontsize=8)
+        axis.set_ylabel(textwrap.fill(title, AXIS_TITLE_WIDTH), fontsize=8)
     return axes
 
 
@@ -100,7 +99,7 @@ def _finish(axes: np.ndarray) -> str:
 def panel_title(label: str) -> str:
     """Return an environment's name, with its keywords on separate lines, because panels often differ only by these."""
     name, _, keywords = label.removeprefix("CBO/").partition("(")
-    return "\n".join(map(for_figure, [name, *textwrap.wrap(keywords.removesuffix(")"), TITLE)]))
+    return "\n".join(map(for_figure, [name, *textwrap.wrap(keywords.removesuffix(")"), TITLE_WIDTH)]))
 
 
 @publication_style

@@ -1,4 +1,8 @@
-"""A paper's page: each figure and table, published and ours, its claims judged, and the departures."""
+"""A paper's page: its figures and tables with our runs, the verdicts on its claims, and our departures from it.
+
+An *exhibit* is a figure or table of the paper; its environments, methods and printed numbers are in
+``cbo_gym/evaluation/claims/data``.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -37,16 +41,18 @@ NUMBER_SCHEMA = {
 CHOSEN = "-chosen"  # ends the name of a picture's file
 
 
-def paper_pages(paper: Paper, parts: RunsByFile, links: Links, picture_pages: Collection[str] = ()) -> dict[str, str]:
+def paper_pages(
+    paper: Paper, runs_by_file: RunsByFile, links: Links, picture_pages: Collection[str] = ()
+) -> dict[str, str]:
     """Return a paper's page, its pictures and its numbers, by their addresses in the site.
 
     Args:
         paper: the paper.
-        parts: the published runs, by the names of their files.
+        runs_by_file: the published runs, by the names of their files.
         links: links from the page.
         picture_pages: addresses of the leaderboard's pictures.
     """
-    suite, runs, files = load(paper.suite), paper_runs(paper, parts), dict[str, str]()
+    suite, runs, files = load(paper.suite), paper_runs(paper, runs_by_file), dict[str, str]()
     claims = judge_claims(paper, runs)
     linked = f" [{paper.link.removeprefix('https://')}]({paper.link})" if paper.link else ""
     content = [
@@ -72,32 +78,33 @@ def _exhibit(exhibit: Exhibit, runs: Sequence[Run], paper: Paper, links: Links, 
     columns = [(env, after) for env in exhibit.environments for after in exhibit.rounds or [None]]
     runs_of_cell = _runs_by_cell(exhibit, runs)
     header = ["method", *(_column(env, after, exhibit, links) for env, after in columns)]
-    rows, numbers = [], []
+    rows, records = [], []
     for agent in exhibit.agents:
-        theirs = exhibit.published_numbers.get(agent, [""] * len(columns))
+        printed_cells = exhibit.published_numbers.get(agent, [""] * len(columns))
         if agent in exhibit.published_numbers:
-            rows.append([f"{escape(agent)}, published", *theirs])
+            rows.append([f"{escape(agent)}, published", *printed_cells])
         values = [_values(runs_of_cell[agent, env], exhibit.quantity, after) for env, after in columns]
         rows.append([links.agent(agent) + (", ours" if exhibit.published_numbers else ""), *map(_cell, values)])
-        for (env, after), ours, printed in zip(columns, values, theirs, strict=True):
+        for (env, after), ours, printed in zip(columns, values, printed_cells, strict=True):
             mean, half = (float(ours.mean()), float(half_width(ours))) if len(ours) else (None, None)
-            numbers.append((agent, env, after, mean, half, len(ours), printed))
+            records.append((agent, env, after, mean, half, len(ours), printed))
     when = "" if exhibit.rounds else ", after the last round"
     title = f"{QUANTITIES[exhibit.quantity]}{when}: mean ± half the 95 % interval"
     clock = f" {note('clock')}" if exhibit.quantity in TIMES else ""
     skipped = {(run.agent, run.env) for run in runs if run.status == "skipped"}
     missing = [pair for pair, cell in runs_of_cell.items() if not cell and pair not in skipped]
     name = f"{paper.suite}-{paper.exhibits.index(exhibit)}"
-    files[f"papers/{name}.csv"] = csv_of(pl.DataFrame(numbers, NUMBER_SCHEMA, orient="row").fill_nan(None))
-    numbers = f"{table(header, rows)}\n\n[These numbers as CSV]({name}.csv)"
-    parts += [f"{title} (seeds).{clock}", numbers]
+    files[f"papers/{name}.csv"] = csv_of(pl.DataFrame(records, NUMBER_SCHEMA, orient="row").fill_nan(None))
+    parts += [f"{title} (seeds).{clock}", table(header, rows), f"[These numbers as CSV]({name}.csv)"]
     for ending, svg in pictures(exhibit, runs).items():
         path = f"pictures/{name}{ending}"
         files |= light_and_dark(f"papers/{path}", svg)
         about = ["How often each was chosen up to a round, of all rounds so far:"] if ending == CHOSEN else []
         parts += [*about, image(path, f"{exhibit.name}: ours")]
     if len(missing) == len(runs_of_cell):
-        return [*parts[: None if exhibit.published_numbers else -2], "**Not run**: the store has no run of it."]
+        # Without printed numbers the table is empty, so leave it out.
+        parts = parts if exhibit.published_numbers else parts[:-3]
+        return [*parts, "**Not run**: the store has no run of it."]
     if missing:
         parts.append(f"**Not run**: {'; '.join(pairs_in_words(missing))}.")
     return parts
@@ -119,7 +126,7 @@ def pictures(exhibit: Exhibit, runs: Sequence[Run]) -> dict[str, str]:
     """Return ending of the file's name -> SVG: the curves of an exhibit, and the choices, if there are any."""
     runs_of_cell, quantity, svgs = _runs_by_cell(exhibit, runs), exhibit.quantity, {}
     first = [cell[0] for cell in runs_of_cell.values() if cell]
-    # A curve, not only a recommendation after the last round.
+    # Draw a curve if there are values before the last round.
     if quantity and quantity not in NUMBERS and any(np.isfinite(curve_of(run, quantity)).sum() > 1 for run in first):
         title = QUANTITIES[quantity].replace("\\*", "*")
         svgs[""] = curves_svg(runs_of_cell, quantity, title, exhibit.names, printed_numbers(exhibit))
@@ -218,11 +225,11 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     source = f"{_provenance(finished)} The agents' own time: {hours:.2g} hours, by the clock."
     mixed = [f"{sentence}." for sentence in mixtures(finished)]
     earlier = sum(not is_current(run) for run in finished)
-    codes = f"{len(finished) - earlier} of {len(finished)} runs are of today's revisions"
-    codes += f"; {earlier} are of earlier ones, and count with them." if earlier else "."
-    parts += [codes, fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
+    revisions = f"{len(finished) - earlier} of {len(finished)} runs are of today's revisions"
+    revisions += f"; {earlier} are of earlier ones, and count with them." if earlier else "."
+    parts += [revisions, fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
     if shorter:
-        parts.append(f"Fewer rounds than the paper's, for want of time: {', '.join(map(str, shorter))}.")
+        parts.append(f"Fewer rounds than the paper's, to save time: {', '.join(map(str, shorter))}.")
     if unfinished:
         parts.append(
             f"{unfinished} of {len(seeds)} pairs of an agent and an environment have fewer than {MIN_SEEDS} seeds."

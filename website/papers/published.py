@@ -14,15 +14,15 @@ from website.common.notes import note
 MAX_LISTED = 12
 
 
-def suite_runs(suite: Suite, parts: RunsByFile) -> list[Run]:
+def suite_runs(suite: Suite, runs_by_file: RunsByFile) -> list[Run]:
     """Return runs on the suite's environments with its number of rounds, from all files.
 
-    Environments without such runs have those of the suite's own file with most rounds.
+    For an environment without such runs, return the longest ones of the suite's own file instead.
     """
-    rounds, parts = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, parts)
-    runs = newest(run for runs in parts.values() for run in runs if run.horizon == rounds.get(run.env))
-    there = {run.env for run in runs if run.status == "finished"}
-    shorter = newest(run for run in parts.get(suite.name, ()) if run.env in rounds.keys() - there)
+    rounds, runs_by_file = {label: suite.rounds(label) for label in suite.labels()}, counted_runs(suite, runs_by_file)
+    runs = newest(run for runs in runs_by_file.values() for run in runs if run.horizon == rounds.get(run.env))
+    finished_envs = {run.env for run in runs if run.status == "finished"}
+    shorter = newest(run for run in runs_by_file.get(suite.name, ()) if run.env in rounds.keys() - finished_envs)
     longest: dict[str, int] = defaultdict(int)
     for run in shorter:
         if run.status == "finished":

@@ -4,7 +4,8 @@
     python -m website.papers.runs ccbo2023 --play --jobs 2  # plays them into runs/pages/ccbo2023, and resumes there
     cbo-gym publish runs/pages/ccbo2023 --suite ccbo2023
 
-A claim has its own number of pairs, an exhibit that of the paper's rules. Runs for claims are played first.
+A pair is a seed on which two methods are compared. A claim says how many pairs it needs; an exhibit (a figure or table)
+needs the number in the paper's rules. Runs for claims are played first.
 """
 
 import argparse
@@ -69,10 +70,12 @@ def _plays(agent: str, env: str) -> bool:
 def _requests(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
     """Yield agent, environment or pattern, number of pairs, and rounds (None for the suite's); claims first."""
     for exhibit in paper.exhibits:
-        for claim in (claim for entry in exhibit.claims for claim in entry.claims(paper.rules)):
+        for claim in [claim for entry in exhibit.claims for claim in entry.claims(paper.rules)]:
+            # The last look at the runs has the most pairs.
+            pairs = claim.looks[-1]
             for env in claim.envs:
-                yield claim.better, env, claim.looks[-1], exhibit.horizon
-                yield claim.worse, claim.worse_env or env, claim.looks[-1], exhibit.horizon
+                yield claim.better, env, pairs, exhibit.horizon
+                yield claim.worse, claim.worse_env or env, pairs, exhibit.horizon
     for exhibit in paper.exhibits:
         for agent, env in product(exhibit.agents, exhibit.environments):
             yield agent, env, paper.rules.pairs, exhibit.horizon
@@ -81,8 +84,8 @@ def _requests(paper: Paper) -> Iterator[tuple[str, str, int, int | None]]:
 def _units(env: str, labels: Sequence[str], pairs: int, first: int) -> Iterator[tuple[str, int]]:
     """Yield the environments and seeds of a number of pairs, from the first seed or instance on.
 
-    A ``*`` for an instance counts instances; another ``*`` stands for settings. An instance of a random family is one
-    unit, whether it is counted or named.
+    With ``instance_seed=*`` every pair has another instance, and the first seed. A named instance has only the first
+    seed. A ``*`` as the value of another keyword stands for all its values in ``labels``.
     """
     if (counted := f"{INSTANCE_SEED}=*") in env:
         yield from ((env.replace(counted, f"{INSTANCE_SEED}={first + i}"), first) for i in range(pairs))
@@ -96,22 +99,21 @@ def _settings(env: str, labels: Sequence[str]) -> list[str]:
     if (wildcard := re.search(r"(\w+)=\*", env)) is None:
         return [env]
     keyword, system = wildcard[1], bare_name(env)
-    same = (label for label in labels if bare_name(label) == system)
-    values = {value for label in same for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
-    return [
-        label for value in sorted(values) for label in _settings(env.replace(wildcard[0], f"{keyword}={value}"), labels)
-    ]
+    labels_of_system = (label for label in labels if bare_name(label) == system)
+    values = {value for label in labels_of_system for value in re.findall(rf"\b{keyword}=([^,)*]+)", label)}
+    filled = [env.replace(wildcard[0], f"{keyword}={value}") for value in sorted(values)]
+    return [label for pattern in filled for label in _settings(pattern, labels)]
 
 
 def missing_runs(paper: Paper, stored: Iterable[Run]) -> list[RequestedRun]:
-    """Return the runs that are not stored with as many rounds and enough recommendations, of whichever revision."""
+    """Return the runs that are not stored, of any revision, with as many rounds and at least these recommendations."""
     enough = {"every", paper.recommend}
-    known = {
+    stored_runs = {
         RequestedRun(run.agent, run.env, run.horizon, run.seed, paper.recommend)
         for run in stored
         if run.status != "failed" and run.recommend in enough
     }
-    return [run for run in requested_runs(paper) if run not in known]
+    return [run for run in requested_runs(paper) if run not in stored_runs]
 
 
 def grids(wanted: Iterable[RequestedRun]) -> Iterator[Grid]:
@@ -144,12 +146,12 @@ def play(wanted: Iterable[RequestedRun], folder: Path, jobs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    of_suites = {paper.suite: paper for paper in papers()}
-    parser.add_argument("suite", choices=of_suites, metavar="SUITE", help=f"suite of the paper: {', '.join(of_suites)}")
+    by_suite = {paper.suite: paper for paper in papers()}
+    parser.add_argument("suite", choices=by_suite, metavar="SUITE", help=f"suite of the paper: {', '.join(by_suite)}")
     parser.add_argument("--play", action="store_true", help="play the missing runs")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time; -1 for one per core")
     arguments = parser.parse_args()
-    paper, folder = of_suites[arguments.suite], ROOT / "runs" / "pages" / arguments.suite
+    paper, folder = by_suite[arguments.suite], ROOT / "runs" / "pages" / arguments.suite
     published = ROOT / "results" / f"{paper.suite}.parquet"
     # A new paper has no file until its first runs are published.
     wanted = missing_runs(paper, load_published(published) if published.is_file() else [])

@@ -161,9 +161,6 @@ def custom_problem(
     )
 
 
-# Arguments --------------------------------------------------------------------------------------------------
-
-
 def _read_mapping(argument: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(value, Mapping | None):
         raise ArgumentError(f"{argument} must be a mapping by name, {{name: ...}}; given {short_repr(value)}")
@@ -217,9 +214,6 @@ def _require_equal(declared: CausalDiagram, derived: CausalDiagram) -> None:
                                f"mechanisms {sorted(in_mechanisms - in_diagram)}")  # fmt: skip
     if differences:
         raise ArgumentError("the diagram and the mechanisms disagree: " + "; ".join(differences))
-
-
-# Variables --------------------------------------------------------------------------------------------------
 
 
 def _make_variable(
@@ -316,9 +310,6 @@ class _ReorderedFunction:
         if self.names:
             return self.function(**dict(zip(self.names, arguments, strict=True)))
         return self.function(*arguments)
-
-
-# Contexts ---------------------------------------------------------------------------------------------------
 
 
 def _read_contexts(

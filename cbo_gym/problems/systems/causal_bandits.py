@@ -30,9 +30,6 @@ def _bernoulli(probability: float) -> Discrete:
     return Discrete([0.0, 1.0], [1.0 - probability, probability])
 
 
-# Lattimore, Lattimore & Reid --------------------------------------------------------------------------------
-
-
 def _exceeds(cause: Floats, u: Floats) -> Floats:
     return 1.0 * (cause > u)
 
@@ -108,9 +105,6 @@ def confounded_bandit(causes: int = 50, rare: int = 1, epsilon: float = 0.3) -> 
     description = f"{causes} binary causes of one reward with a common cause, {rare} of them seldom 1; one matters."
     citation = f"{LATTIMORE}, sec. 5; constants: the published program's experiment 6"
     return _problem("ConfoundedBandit", variables, _single_arms(["Z", *names]), description, citation)
-
-
-# Lee & Bareinboim -------------------------------------------------------------------------------------------
 
 
 def _all_arms(names: list[str]) -> list[Arm]:

@@ -67,8 +67,6 @@ def _problem(
     )
 
 
-# PSA ---------------------------------------------------------------------------------------------------------
-
 PATIENT = ("Age", "BMI")
 
 
@@ -125,9 +123,6 @@ def psa_contextual_2() -> Problem:
         "sec. A.1.2",
         Contexts(PATIENT, _psa_scopes(), _patient_noise, _doses_by_risk, policy, value=0.0),
     )
-
-
-# Two variables in a chain, one context ----------------------------------------------------------------------
 
 
 def _pair_scopes() -> list[Scope]:
@@ -202,8 +197,6 @@ def coca_aligned(noise_y: float = 0.1) -> Problem:
         Contexts(("C",), _pair_scopes(), _noisy_context, _same_as_context, "X2 = C", value=1.0),
     )
 
-
-# Many variables ---------------------------------------------------------------------------------------------
 
 CHAIN = tuple(f"C{i}" for i in range(7))
 # Contexts and settable variables with little effect, which make the problem large.
@@ -290,9 +283,6 @@ def coca_large(scopes: Sequence[Mapping[str, Sequence[str]]] | None = None) -> P
         "sec. A.3",
         Contexts(contexts, read_scopes(chosen_scopes), _large_noise, _same_as_c1, "X2 = C1", value=1.0),
     )
-
-
-# Function networks ------------------------------------------------------------------------------------------
 
 
 def _coordinates(contexts: Any, dim: int) -> list[int]:

@@ -111,8 +111,6 @@ def all_subsets(names: Sequence[str]) -> list[frozenset[str]]:
     return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
 
-# Stat, Miss and Noisy.
-
 STAT = (
     {"X": "u", "Z": "exp(-X) + u", "Y": "exp(-0.05 * Z) - cos(Z) - u"},
     {"X": "X_before + u", "Z": "exp(-X) + Z_before + u", "Y": "exp(-0.05 * Z) - cos(Z) + Y_before - u"},
@@ -167,8 +165,6 @@ def noisy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# Ind and Multiv.
-
 #: Two hills, the higher one at X = Z = 1.
 HILLS = "2.0 * exp(-((X - 1.0) * (X - 1.0)) - (Z - 1.0) * (Z - 1.0)) + exp(-((X + 1.0) * (X + 1.0)) - Z * Z)"
 IND = (
@@ -218,8 +214,6 @@ def multiv(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# NonStat.
-
 NONSTAT = (
     {"X": "u", "Z": "X + u", "Y": "-sqrt(absolute(36.0 - (Z - 1.0) * (Z - 1.0))) - 1.0 - u"},
     {
@@ -247,8 +241,6 @@ def nonstat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
         trial_noise=trial_noise,
     )
 
-
-# Economy.
 
 #: Unemployment due to growth, taxes and inflation: a Phillips curve, plus penalties on inflation and taxes by their
 #: squared distances from 3 % and 25 %.
@@ -287,9 +279,7 @@ def economy(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     )
 
 
-# ODE.
-
-# Rates per day.
+# Constants of ODE: rates per day.
 DILUTION, MORTALITY = 0.55, 0.15
 # Share of a day's eggs that dilution leaves to hatch.
 HATCHING = exp(-DILUTION)

@@ -104,8 +104,7 @@ def ackley_sine(noise_std: float = 0.0) -> Problem:
 def ackley_matyas(noise_std: float = 0.0) -> Problem:
     """Ackley's function of six parameters, then Matyas' function of it and a seventh, which costs nine times as much.
 
-    Args:
-        noise_std: standard deviation of the noise on each node.
+    For the argument see :func:`ackley_sine`.
     """
     equations = {"f0": f"-({HEIGHT}) + u", "f1": "0.48 * f0 * z - 0.26 * (f0 * f0 + z * z) + u"}
     return _problem(

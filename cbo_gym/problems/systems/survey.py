@@ -29,9 +29,6 @@ CHAIN_DOMAINS = {"W": (-1.0, 1.0), "Z": (-1.0, 1.0)}
 CHAIN_OPTIMUM = 1.0 + 3.0 * math.sqrt(2.0 / math.pi)
 
 
-# Chains of three --------------------------------------------------------------------------------------------
-
-
 def _toy_chain(root: Distribution, noise: Distribution) -> list[Variable]:
     equations = {"X": "u", "Z": "exp(-X) + u", "Y": TOY_REWARD.format("Z")}
     return read_equations(equations, {"X": root, "Z": noise, "Y": noise})
@@ -64,9 +61,6 @@ def synthetic_2() -> Problem:
     )
 
 
-# Two latent confounders -------------------------------------------------------------------------------------
-
-
 def synthetic() -> Problem:
     """SurveySynthetic: the graph of CompleteGraph, with noise only at roots and reward; the reward has no linear terms.
 
@@ -84,9 +78,6 @@ def synthetic() -> Problem:
         SURVEY,
         optimal_do={"D": math.pi, "E": -0.5 * math.pi},
     )
-
-
-# A product with an unseen sign ------------------------------------------------------------------------------
 
 
 def _context_is_root(contexts: Columns, uniforms: Columns) -> Columns:
@@ -153,9 +144,6 @@ def chain_policy() -> Problem:
     )
 
 
-# Epidemiology -----------------------------------------------------------------------------------------------
-
-
 def epidemiology() -> Problem:
     """SurveyEpidemiology: a reward that oscillates in L, faster for larger L, until it averages out.
 
@@ -179,9 +167,6 @@ def epidemiology() -> Problem:
         # The highest peak, exact to rounding.
         optimal_do={"L": 1.1284516055996028, "B": -0.994},
     )
-
-
-# Linear systems ---------------------------------------------------------------------------------------------
 
 
 def _linear_variables(rows: Mapping[str, tuple[str, float | Distribution]]) -> list[Variable]:
