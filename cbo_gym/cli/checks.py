@@ -102,10 +102,7 @@ def _contract(agent: str, envs: list[str]) -> tuple[str, str, str]:
 def _parts(root: Path, name: str, path: str) -> Iterator[tuple[str, str, str]]:
     """Yield a row of the table for each part of an agent of this package: state, name, and how to add a missing part.
 
-    Args:
-        root: folder of the checkout.
-        name: name of the agent.
-        path: import path of its class.
+    The root is the folder of the checkout, the path is the import path of the agent's class.
     """
     from cbo_gym.agent_registry.cards import agent_card, zoo_cards
 

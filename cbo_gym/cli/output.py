@@ -85,11 +85,9 @@ def print_table(
 def hidden_columns(
     tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], droppable: Sequence[str]
 ) -> list[str]:
-    """Return the columns that at least one of several tables must hide, so that all tables can hide the same.
+    """Return the droppable columns that at least one of several tables must hide, so that all can hide the same.
 
-    Args:
-        tables: header and rows of each table.
-        droppable: titles of columns that may be hidden, in this order.
+    A table is a pair of its header and its rows.
     """
     hidden = set[str]()
     for header, rows in tables:

@@ -19,11 +19,7 @@ from cbo_gym.task import SAME_INPUT, Action
 def batches(units: Units, action: Action, entries: Iterable[Entry], before: float = inf) -> dict[str, int]:
     """Return the batches that an action can use: product -> number of the last trial that made it from the same inputs.
 
-    Args:
-        units: the units of the study.
-        action: the action.
-        entries: the trials of the study.
-        before: number of the trial that plays the action; only earlier trials count.
+    If the action is that of a trial, ``before`` is the number of the trial, so that only earlier trials count.
     """
     products = list(units.interface.products(action).items())[:-1]
     if not products:

@@ -126,14 +126,7 @@ def observes_only(action: Action) -> bool:
 
 
 def round_for_agent(agent: Any, units: Units, record: Mapping[str, Any], context: Any = None) -> LearnedRound | None:
-    """Return a round as an agent learns it; None if it learns nothing from it.
-
-    Args:
-        agent: the agent, after its reset.
-        units: the units of the study.
-        record: the round as the log stores it.
-        context: the context in the observation; None for that of the round.
-    """
+    """Return a round as an agent learns it, None if it learns nothing; ``context`` replaces that of the observation."""
     mechanisms, values = difference(units, record)
     is_partial, observes = not is_complete(units, record), observes_only(units.from_flat(record["action"]))
     learns_mechanisms = getattr(agent, "learns_mechanisms", False)
@@ -165,14 +158,7 @@ def campaigns_of(records: Sequence[Mapping[str, Any]], learned: Sequence[Learned
 
 
 def describe_unused(units: Units, unused: Sequence[Mapping[str, Any]], count: int, learners: str) -> str:
-    """Return the text of the warning about past rounds from which the agent learns nothing.
-
-    Args:
-        units: the units of the study.
-        unused: the records of these rounds.
-        count: number of all rounds that were added.
-        learners: names of agents that would learn from them.
-    """
+    """Return a warning that the agent learns nothing from ``unused`` ones of ``count`` past rounds."""
     names = sorted({name for record in unused for name in record.get("differs", ())})
     reasons = []
     if names:

@@ -26,11 +26,7 @@ class KnownReward:
     sign: float
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
-        """Return the reward that agents maximise.
-
-        Args:
-            values: name of each variable -> its value.
-        """
+        """Return the reward that agents maximise, given variable -> value."""
         return self.sign * self.equation(*[values[name] for name in self.names])
 
 

@@ -44,13 +44,8 @@ def require_digits(codec: Codec) -> None:
 def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None = None) -> Action:
     """Return the nearest action within the limits whose values have the digits of their ranges.
 
-    Each value is rounded down and up. If no combination is within the limits, the same is done with the next point on
-    the line from the action to the centre of the limits.
-
-    Args:
-        codec: the codec of the action.
-        action: an element of the action space.
-        fixed: name -> value that is not rounded.
+    Each value is rounded down and up, except ``fixed`` values. If no combination is within the limits, the same is done
+    with the next point on the line from the action to the centre of the limits.
     """
     domains, limits, settings = codec.domains, codec.limits, codec.to_native(action)
     names = _names_with_digits(codec) & set(settings) - set(fixed or ())

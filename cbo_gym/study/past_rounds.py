@@ -134,18 +134,9 @@ def rounds_for(units: Units, frame: pl.DataFrame, earlier: Description) -> pl.Da
 
 
 def check_rounds(rounds: Sequence[PastRound], units: Units, begin: Callable[[], Any]) -> None:
-    """Check that the agent can learn the rounds, because imported data cannot be corrected later.
+    """Refuse rounds without a value that the agent needs, because imported data cannot be corrected later.
 
-    Args:
-        rounds: the rounds.
-        units: the units of the study.
-        begin: returns the agent, after its reset.
-
-    Raises:
-        ArgumentError: if a value is missing that the agent needs.
-
-    Warns:
-        UnusedDataWarning: if the agent learns nothing from some rounds.
+    Warn of rounds from which the agent learns nothing. The function ``begin`` returns the agent, after its reset.
     """
     doubtful = [row for row in rounds if missing_variables(row.record["values"]) or _is_new(row.record, units)]
     if not doubtful:

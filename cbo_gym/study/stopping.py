@@ -101,15 +101,8 @@ def find_stopping(
     which an action is better than the recommendation by ``delta`` (Wilson 2024, Stopping Bayesian optimization with
     probabilistic regret bounds).
 
-    Args:
-        units: the units of the study.
-        agent: a copy of the agent.
-        recommended: the recommendation.
-        pending: actions of trials without an outcome.
-        costs: the costs of the trials.
-        delta: the smallest improvement that matters, in the reward's units; None for that of the study, or else 5 % of
-            the range of the rewards so far.
-        no_posterior: returns the reason if the agent has no joint posterior of expected rewards.
+    The agent is a copy, and ``no_posterior`` returns the reason if it has no joint posterior of expected rewards. For
+    ``delta`` see :meth:`Study.stopping`.
     """
     unit = units.description.units.get(units.objectives[0], "")
     delta = units.description.delta if delta is None else require_positive("delta", delta)

@@ -18,12 +18,7 @@ def replace_surrogates(string: str) -> str:
 
 
 def require_storable(value: Any, label: str = "") -> None:
-    """Check that all strings of a value can be stored.
-
-    Args:
-        value: a string, or mappings and lists that hold strings.
-        label: name of the value in messages.
-    """
+    """Refuse a value, or mappings and lists of values, with a string that cannot be stored; errors have the label."""
     if isinstance(value, str):
         if SURROGATE.search(value):
             raise ArgumentError(

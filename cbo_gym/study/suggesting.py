@@ -174,11 +174,7 @@ def _is_initial(units: Units, record: Mapping[str, Any]) -> bool:
 def _teach(agent: Any, units: Units, record: Mapping[str, Any], next_context: Any = None) -> Observation | None:
     """Let an agent learn a round; return its observation, or None if it lacks the reward or is of another system.
 
-    Args:
-        agent: the agent.
-        units: the units of the study.
-        record: the round as the log stores it.
-        next_context: context of the next round, for the observation; None for the context of this round.
+    The observation has the context of the next round, if there is one.
     """
     action, context = units.from_flat(record["action"]), record["context"]
     learned = round_for_agent(agent, units, record, next_context)

@@ -95,11 +95,7 @@ class Table:
         return f"{self.noun} {self.numbers[index]}"
 
     def below_title(self, is_name: Callable[[str], bool]) -> Table:
-        """Return the table without rows of a title above the names of its columns.
-
-        Args:
-            is_name: whether a cell is the name of a column.
-        """
+        """Return the table without the rows of a title above the names of its columns, see :func:`read_path`."""
         rows = [self.names, *self.rows[:MAX_TITLE_ROWS]]
         counts = [count_names(row, is_name, is_first=index == 0) for index, row in enumerate(rows)]
         header = counts.index(max(counts))
@@ -120,11 +116,7 @@ def count_names(cells: Sequence[Any], is_name: Callable[[str], bool], *, is_firs
 
 
 def require_title(counts: Mapping[str, int]) -> None:
-    """Refuse a row with names of variables above the header.
-
-    Args:
-        counts: label of a row -> number of its names; the last row is the header.
-    """
+    """Refuse names of columns above the header, given label of a row -> number of names; the header is last."""
     *above, header = counts
     for label in above:
         if counts[label]:
@@ -152,13 +144,7 @@ def read_path(path: Path, is_name: Callable[[str], bool]) -> Table:
 
 
 def read_content(content: bytes, is_name: Callable[[str], bool], source: str = "") -> Table:
-    """Read the content of a file.
-
-    Args:
-        content: the bytes of a CSV or Excel file.
-        is_name: whether a cell is the name of a column.
-        source: beginning of each message.
-    """
+    """Read the content of a file, see :func:`read_path`; each message begins with ``source``."""
     if len(content) > MAX_BYTES:
         raise ArgumentError(f"{source}the file is larger than {MAX_BYTES / 1e6:.0f} MB; divide it into several")
     for magic, compression in COMPRESSED.items():

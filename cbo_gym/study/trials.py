@@ -179,12 +179,8 @@ class State:
 class History:
     """Reader and writer of a study's events, which keeps the last state.
 
-    Threads may share it without a lock, because each replaces the state as a whole.
-
-    Args:
-        log: the log of the database.
-        study: number of the study there.
-        digest: digest of its description.
+    Threads may share it without a lock, because each replaces the state as a whole. The arguments are those of a
+    :class:`~cbo_gym.study.log.StudyRow`.
     """
 
     def __init__(self, log: Log, study: int, digest: str) -> None:

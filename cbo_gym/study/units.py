@@ -236,10 +236,8 @@ class Units:
     def front(self, rounds: Sequence[tuple[Action, Mapping[str, float | None]]]) -> list[int]:
         """Return the indices of the rounds on the Pareto front; with one objective, the first with the best reward.
 
-        Rounds that break a limit or a constraint, or that lack the value of an objective, do not count.
-
-        Args:
-            rounds: the action of each round, and its measured values by variable.
+        Rounds that break a limit or a constraint, or that lack the value of an objective, do not count. A round is the
+        pair of its action and its values by variable.
         """
         allowed = [
             index
@@ -271,11 +269,8 @@ class Units:
     def cost(self, action: Action, used: Iterable[str] = ()) -> float | None:
         """Return the cost of an action; None if there are no costs.
 
-        A value outside the bounds has its own price; an interval outside has the price of the nearest one inside.
-
-        Args:
-            action: the action.
-            used: intermediate products that the action takes from earlier trials, see :mod:`cbo_gym.study.batches`.
+        A value outside the bounds has its own price. ``used`` are products that the action takes from earlier trials,
+        see :mod:`cbo_gym.study.batches`.
         """
         interface, domains = self.interface, self.codec.domains
         if interface.costs is None:
@@ -332,11 +327,8 @@ class Units:
     def observation(self, record: Mapping[str, Any], context: Mapping[str, float] | None = None) -> Observation:
         """Return the agent's observation of a round, with NaN for variables that were not measured.
 
-        Standard errors and the count of the reward, if there are any, are its keys ``std`` and ``count``.
-
-        Args:
-            record: the round as the log stores it.
-            context: the context in the observation; None for that of the round.
+        Standard errors and the count of the reward, if there are any, are its keys ``std`` and ``count``. The context
+        is that of the round, unless another one is given.
         """
         values, counts = {**record["values"]}, record.get("counts", {})
         for name, domain in self.categories.items():
@@ -442,9 +434,7 @@ def value_in(string: str) -> Any:
 def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     """Return name -> value from strings ``NAME=VALUE``. A name may contain ``=``, a value may not.
 
-    Args:
-        strings: the pairs.
-        form: an example of a pair, for messages.
+    Messages tell the user to write ``form``.
     """
     pairs: dict[str, str] = {}
     for string in strings:

@@ -36,10 +36,7 @@ class AgentPool:
     """Worker processes that call agents and keep the agents in memory for the next call.
 
     All calls of a study go to the same worker and run one at a time, in the order of their submission. Studies are
-    assigned to the workers in turn.
-
-    Args:
-        seconds: time limit of a call.
+    assigned to the workers in turn. A call may take as many ``seconds``.
     """
 
     def __init__(self, seconds: float = THINK_SECONDS) -> None:
@@ -49,13 +46,7 @@ class AgentPool:
         self._studies: dict[bytes, int] = {}
 
     def submit(self, function: Callable[..., Answer], study: bytes, *arguments: Any) -> Future[Answer]:
-        """Call a function in the worker of a pickled study, after the study's earlier calls.
-
-        Args:
-            function: function of this module, which is called with the pickled study and the arguments.
-            study: the pickled study.
-            arguments: further arguments.
-        """
+        """Call a function of this module, with a pickled study and other arguments, in the worker of the study."""
         index = self._studies.setdefault(study, len(self._studies)) % MAX_WORKERS
         return self._threads[index].submit(self._call, self._workers[index], function, (study, *arguments))
 

@@ -59,11 +59,9 @@ def page_style() -> Iterator[None]:
 
 
 def image(figure: Figure, label: str) -> str:
-    """Return a figure as SVG, with ids that no other figure has. Call it within :func:`page_style`.
+    """Return a figure as SVG, with ids that no other figure has, and a label for screen readers.
 
-    Args:
-        figure: the figure.
-        label: description of the figure for screen readers.
+    Call it within :func:`page_style`.
     """
     figure.patch.set_visible(False)
     svg = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", svg_of(figure), flags=re.DOTALL)
