@@ -375,8 +375,7 @@ class Suggester:
         """
         self._is_ahead = True
         self._learn_last(context)
-        last, fixed = self._last_observation, fixed or {}
-        last = self._units.interface.empty_observation() if last is None else last
+        last, fixed = self._last_observation or self._units.interface.empty_observation(), fixed or {}
         observation = {**deepcopy(last), **self._units.context(context)}
         agent, pending = self.agent, self._trials.pending
         takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
@@ -389,8 +388,9 @@ class Suggester:
             )
         running = [self._units.from_flat(entry.action) for entry in pending]
         # A registered trial may be outside the bounds.
+        is_outside = [self._units.distance(action) > ROUNDING for action in running]
         running = [
-            self._units.nearest(action) if self._units.distance(action) > ROUNDING else action for action in running
+            self._units.nearest(action) if out else action for action, out in zip(running, is_outside, strict=True)
         ]
         contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else []
         measured = [self._measured(entry) for entry in pending]
@@ -468,24 +468,21 @@ class Suggester:
 
     def reasons(self, actions: Sequence[Action]) -> list[str]:
         """Return for each action the reason for it: its expected reward, the best one so far, and remarks; in words."""
+        units, name, entries = self._units, self._units.description.agent, self._trials.entries.values()
+        note = f"; {self.unlearned_trials}" if self.unlearned_trials else ""
+        if units.description.constraints and not overrides(self.agent, "estimated_violations"):
+            keepers = agents_for_mode(KEEP_CONSTRAINTS, units)
+            note = f"; {name} ignores the constraints, which are kept by {keepers}{note}"
+        plans = [instructions(units, action, entries) for action in actions]
+        remarks = [f"{note}{remark}" for remark in budget_remarks(units, entries, actions)]
         history = getattr(self.agent, "history", [])
-        entries = self._trials.entries.values()
-        remarks = budget_remarks(self._units, entries, actions)
-        if left_out := self.unlearned_trials:
-            remarks = [f"; {left_out}{remark}" for remark in remarks]
-        plans = [instructions(self._units, action, entries) for action in actions]
-        name = self._units.description.agent
-        if self._ignores_constraints:
-            keepers = agents_for_mode(KEEP_CONSTRAINTS, self._units)
-            remarks = [f"; {name} ignores the constraints, which are kept by {keepers}{remark}" for remark in remarks]
         if not history:
             return [f"{plan}{self._nothing_known}{remark}" for plan, remark in zip(plans, remarks, strict=True)]
-        rounds = [(played.action, self._units.observed_values(played.observation)) for played in history]
-        best = self._best_words(rounds, self._units.front(rounds))
-        sets = self._sets()
-        note = f"; {name} ignores the stated precision" if self.ignores_precision else ""
+        rounds = [(played.action, units.observed_values(played.observation)) for played in history]
+        best, sets = self._best_in_words(rounds, units.front(rounds)), self._sets_in_words()
+        precision = f"; {name} ignores the stated precision" if self.ignores_precision else ""
         return [
-            f"{plan}{expected}{best}{sets}{forecast}{note}{remark}"
+            f"{plan}{expected}{best}{sets}{forecast}{precision}{remark}"
             for plan, (expected, forecast), remark in zip(plans, self._expectations(actions), remarks, strict=True)
         ]
 
@@ -499,7 +496,7 @@ class Suggester:
             advice = self.unlearned_trials or "record the outcome of a trial, or add data"
             raise ArgumentError(f"{self._nothing_known}; {advice}")
 
-    def _best_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
+    def _best_in_words(self, rounds: Sequence[tuple[Action, Mapping[str, Any]]], front: Sequence[int]) -> str:
         if not front and not self._units.conditions:
             return f"no {self._units.objectives[0]} is known yet"
         if not front:
@@ -512,11 +509,6 @@ class Suggester:
     def ignores_precision(self) -> bool:
         """Whether the precision of a value is stated, and the agent does not use it."""
         return self._trials.precise and not getattr(self.agent, "takes_precision", False)
-
-    @property
-    def _ignores_constraints(self) -> bool:
-        """Whether the study has constraints, and the agent does not estimate their violations."""
-        return bool(self._units.description.constraints) and not overrides(self.agent, "estimated_violations")
 
     def _expectations(self, actions: Sequence[Action]) -> list[tuple[str, str]]:
         """Return for each action its expected objectives, ``"expected titre 0.81 +- 0.1, "``, and its forecast.
@@ -537,31 +529,28 @@ class Suggester:
                 f"{name} {value:.4g}" + ("" if ends is None else f" +- {(ends[1] - ends[0]) / 2:.2g}")
                 for name, value, ends, _ in rows
             ]
-            # A trial that measures an intermediate product has no reward.
             predictions.append(f"expected {', '.join(values)}, " if values else "")
         return list(zip(predictions, outcomes, strict=True))
 
     def _forecast(self, agent: Any, actions: Sequence[Action]) -> list[Expectation]:
         """Return the objectives that an agent expects of actions, without intervals if it has no model of one."""
-        if bands := forecasts(self._units, agent, actions):
-            return [
-                Expectation(
-                    {name: float(band.mean[index]) for name, band in bands.items() if not np.isnan(band.mean[index])},
-                    # The cost of an action is known.
-                    {
-                        name: (float(bands[name].low[index]), float(bands[name].high[index]))
-                        for name in self._units.measured_objectives
-                        if not np.isnan(bands[name].mean[index])
-                    },
-                )
-                for index in range(len(actions))
-            ]
-        if len(actions) > 1:
+        bands = forecasts(self._units, agent, actions)
+        if not bands and len(actions) > 1:
             return [self._forecast(agent, [action])[0] for action in actions]
-        values = self._units.to_values(np.atleast_1d(agent.fantasize(actions[0])[1]))
-        return [Expectation(dict(zip(self._units.objectives, values.tolist(), strict=True)), {})]
+        if not bands:
+            values = self._units.to_values(np.atleast_1d(agent.fantasize(actions[0])[1]))
+            return [Expectation(dict(zip(self._units.objectives, values.tolist(), strict=True)), {})]
+        expectations = []
+        for index in range(len(actions)):
+            # A trial that measures an intermediate product has no reward.
+            known = {name: band for name, band in bands.items() if not np.isnan(band.mean[index])}
+            intervals = {name: (float(band.low[index]), float(band.high[index])) for name, band in known.items()}
+            # The cost of an action is certain.
+            intervals = {name: ends for name, ends in intervals.items() if name in self._units.measured_objectives}
+            expectations.append(Expectation({name: float(band.mean[index]) for name, band in known.items()}, intervals))
+        return expectations
 
-    def _sets(self) -> str:
+    def _sets_in_words(self) -> str:
         """Return the number of sets to choose from, in words, and why the others are left out."""
         description, codec = self._units.description, self._units.codec
         if (count := len(codec.choices)) < 2 or codec.choice_name:
@@ -576,34 +565,37 @@ class Suggester:
         """Return the action inside the bounds that the agent would deploy; the agent does not change."""
         agent = self.copy_agent(context)
         self._require_reward(agent)
-        return round_digits(self._units.codec, self._inside(agent, [agent.recommend()])[0])
+        return round_digits(self._units.codec, self._move_inside(agent, [agent.recommend()])[0])
 
     def recommend_set(self) -> RecommendedSet:
         """Return the actions that the agent would deploy, the best in the first objective first; it does not change."""
         agent, units = self.copy_agent(), self._units
         self._require_reward(agent)
-        inside = [round_digits(units.codec, action) for action in self._inside(agent, agent.recommend())]
+        inside = [round_digits(units.codec, action) for action in self._move_inside(agent, agent.recommend())]
         # Actions with equal settings may differ in coordinates that are not set.
         actions = {tuple(units.native_values(action).items()): action for action in inside}
-        best_played, expected = self._best_seen(agent), self._forecast(agent, list(actions.values()))
-        chosen = [
-            RecommendedAction(dict(done), expectation if expectation.intervals else best_played.get(done, expectation))
-            for done, expectation in zip(actions, expected, strict=True)
-        ]
+        estimates, recommended = self._played_estimates(agent), list[RecommendedAction]()
+        for done, expected in zip(actions, self._forecast(agent, list(actions.values())), strict=True):
+            # Without a model, the agent's estimate for a played action is better than its guess.
+            best = expected if expected.intervals else estimates.get(done, expected)
+            recommended.append(RecommendedAction(dict(done), best))
         goal = units.description.goals[0]
-        return RecommendedSet(sorted(chosen, key=lambda action: -goal.sign * action.expected[goal.name]))
+        return RecommendedSet(sorted(recommended, key=lambda action: -goal.sign * action.expected[goal.name]))
 
-    def _best_seen(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
+    def _played_estimates(self, agent: Any) -> dict[tuple[tuple[str, Any], ...], Expectation]:
         """Return settings of the played actions -> expected objectives; of equal settings, not dominated ones."""
-        units, estimates, best_played = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
+        units, estimates, by_settings = self._units, agent.estimated_rewards(), dict[Any, Expectation]()
         for index in np.argsort(~non_dominated(estimates), kind="stable"):
             values = zip(units.objectives, units.to_values(estimates[index]).tolist(), strict=True)
             done = tuple(units.native_values(agent.history[index].action).items())
-            best_played.setdefault(done, Expectation(dict(values), {}))
-        return best_played
+            by_settings.setdefault(done, Expectation(dict(values), {}))
+        return by_settings
 
-    def _inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
-        """Return recommended actions inside the bounds; replace actions outside them, which were registered or done."""
+    def _move_inside(self, agent: Any, recommended: Sequence[Action]) -> list[Action]:
+        """Return recommended actions inside the bounds.
+
+        The agent may recommend a trial that was done outside the bounds; the best trials inside replace it.
+        """
         units = self._units
         try:
             return [units.require_valid(action) for action in recommended]
@@ -655,7 +647,7 @@ class Suggester:
             reason = "with several objectives, no probability of a better action is computed"
             return Stopping(delta, spending=costs, reason=reason)
         pending = [self._units.nearest(self._units.from_flat(entry.action)) for entry in self._trials.pending]
-        # The reason imports other agents.
+        # The reason is found only if it is needed, because this imports other agents.
         no_posterior = partial(self._lacks, agent, "joint posterior of the expected rewards of actions")
         return find_stopping(self._units, agent, self.recommend(context), pending, costs, delta, no_posterior)
 
