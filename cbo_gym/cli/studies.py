@@ -203,17 +203,14 @@ def ask(
         print_table(
             "",
             ["trial", "set", "why"],
-            [[str(trial.number), _format_assignments(trial.do), trial.why] for trial in trials],
+            [[str(trial.number), _action_in_words(trial.do), trial.why] for trial in trials],
         )
 
 
-def _format_assignments(do: Any) -> str:
-    """Return an action in words: ``ph = 6.8``."""
-    from cbo_gym.study.units import format_value
+def _action_in_words(do: Mapping[str, Any]) -> str:
+    from cbo_gym.study.units import format_assignments
 
-    if not do:
-        return "nothing, observe"
-    return ", ".join(f"{name} = {format_value(value)}" for name, value in do.items())
+    return format_assignments(do) or "nothing, observe"
 
 
 @studies.command()
@@ -230,7 +227,7 @@ def register(
     """
     opened = _load(database, study, agent)
     trial = opened.register(_numbers(do, opened), context=_numbers(context) or None)
-    say(f"Trial {trial.number} is pending: {_format_assignments(trial.do)}.")
+    say(f"Trial {trial.number} is pending: {_action_in_words(trial.do)}.")
 
 
 @studies.command()
@@ -380,7 +377,7 @@ def recommend(
         _print_set(recommended, as_json)
         return
     if not as_json:
-        say(_format_assignments(recommended))
+        say(_action_in_words(recommended))
     try:
         expected = opened.what_if(recommended, context=observed)
     # The agent has no model.
@@ -404,7 +401,7 @@ def _print_set(recommended: RecommendedSet, as_json: bool) -> None:
             ]
         )
         return
-    header, rows = ["set"], [[_format_assignments(action.do)] for action in recommended]
+    header, rows = ["set"], [[_action_in_words(action.do)] for action in recommended]
     for name in recommended[0].expected:
         header += [name, "95 % interval"]
         for row, action in zip(rows, recommended, strict=True):
@@ -435,7 +432,7 @@ def _print_expected(study: Study, expected: Expectation) -> None:
     from cbo_gym.study.units import format_value
 
     if expected.assumed:
-        say(f"Not named, so assumed: {_format_assignments(expected.assumed)}")
+        say(f"Not named, so assumed: {_action_in_words(expected.assumed)}")
     rows = [
         [name, format_value(value), *map(_format_interval, intervals)] for name, value, *intervals in expected.rows()
     ]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.study.forecast import NO_FORECAST, Forecast
-from cbo_gym.study.units import Units, format_value
+from cbo_gym.study.units import Units, format_assignments
 from cbo_gym.task import Action
 
 # Half the width of a 95 % interval, in standard deviations.
@@ -81,12 +81,11 @@ class RecommendedAction(NamedTuple):
     expected: Expectation
 
     def __str__(self) -> str:
-        done = ", ".join(f"{name} = {format_value(value)}" for name, value in self.do.items())
         expected = [
             f"{name} {value:.4g}" + ("" if ends is None else f" ({ends[0]:.4g} to {ends[1]:.4g})")
             for name, value, ends, _ in self.expected.rows()
         ]
-        return f"{done or 'nothing set'}: {', '.join(expected)}"
+        return f"{format_assignments(self.do) or 'nothing set'}: {', '.join(expected)}"
 
 
 class RecommendedSet(tuple[RecommendedAction, ...]):

@@ -43,12 +43,9 @@ class _StudyStructure(Structure):
         self.diagram = CausalDiagram(self.nodes, diagram.directed, diagram.bidirected)
         # The nodes that each parameter enters.
         entered = [parameter.node for parameter in description.parameters.values()]
+        indices = {name: tuple(index for index, nodes in enumerate(entered) if name in nodes) for name in self.nodes}
         self.action_dim = len(entered)
-        self.action_nodes = {
-            name: tuple(index for index, nodes in enumerate(entered) if name in nodes)
-            for name in self.nodes
-            if any(name in nodes for nodes in entered)
-        }
+        self.action_nodes = {name: indices[name] for name in self.nodes if indices[name]}
         self._noise: dict[str, Distribution] = {}
         if description.noise is not None:
             for name in self.nodes:
@@ -102,7 +99,7 @@ def interface_of(description: Description) -> Interface:
             )
     if description.costs is None and not description.objectives:
         return interface
-    # The default price is 1, because an agent would set a variable without a price only because it is free.
+    # The default price is 1, because agents would prefer a variable only because it is free.
     costs = description.costs
     if isinstance(costs, Mapping) and set(costs) <= set(interface.priced_items):
         costs = dict.fromkeys(interface.priced_items, 1.0) | dict(costs)

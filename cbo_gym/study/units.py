@@ -447,6 +447,11 @@ def pairs_in(strings: Iterable[str], form: str) -> dict[str, str]:
     return pairs
 
 
+def format_assignments(values: Mapping[str, Any]) -> str:
+    """Return values by name in words: ``ph = 6.8, feed = 2``; an empty string without any."""
+    return ", ".join(f"{name} = {format_value(value)}" for name, value in values.items())
+
+
 def format_value(value: Any, digits: int = 6) -> str:
     """Return a number or an interval with so many digits, or a label as it is; an empty string for None."""
     if isinstance(value, list | tuple):

@@ -12,7 +12,7 @@ from cbo_gym.study.forecast import percent
 from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
 from cbo_gym.study.page.service import ServedStudy
 from cbo_gym.study.trials import Entry, Status
-from cbo_gym.study.units import format_value
+from cbo_gym.study.units import format_assignments, format_value
 
 # Largest number of trials in the table; the CSV file has all of them.
 MAX_ROWS = 100
@@ -210,9 +210,6 @@ def study_context(served: ServedStudy, problem: FormError | None) -> dict[str, A
         "what_if_actions": fields_of(served, DO, served.study.settable, {}, problem, "what-if"),
         "own_contexts": fields_of(served, CONTEXT, contexts, {}, problem, "register"),
         "own_actions": fields_of(served, DO, served.study.settable, {}, problem, "register"),
-        "rows": [
-            (entry, ", ".join(f"{name} = {format_value(value)}" for name, value in served.done(entry).items()))
-            for entry in reversed(entries[-MAX_ROWS:])
-        ],
+        "rows": [(entry, format_assignments(served.done(entry))) for entry in reversed(entries[-MAX_ROWS:])],
         "all_rows": len(entries),
     }
