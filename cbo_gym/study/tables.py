@@ -40,13 +40,13 @@ SUMMARIES |= {"summe", "gesamt", "mittelwert", "durchschnitt", "somme", "moyenne
 TRUTH = {"true": 1.0, "false": 0.0}
 # Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
 CAMPAIGN, DIFFERS = "campaign", "differs"
-# Header of a column of set values, header with a unit, and header that a program adds to a column without one.
+# Header of a column of set values; header with a unit; header that a program gives to a column without a header.
 DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
 WITH_UNIT = re.compile(r"(.*\S)\s*(\(.*\)|\[.*\]|(,|/| in) .*)")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
 # Numbers with a decimal point and with a decimal comma.
-POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
-COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
+DECIMAL_POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I | re.A)
+DECIMAL_COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)(e[+-]?\d+)?", re.I | re.A)
 # "1,234" is 1234 in one country and 1.234 in another.
 AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.A)
 # Separators between groups of three digits.
@@ -98,30 +98,30 @@ class Columns:
     categories: Mapping[str, Sequence[str]]
 
     @cached_property
-    def strings(self) -> list[str]:
-        """Names of the columns of strings, which are about the campaign of a round."""
+    def campaign_columns(self) -> list[str]:
+        """Columns about the campaign of a round, unless variables have these names."""
         return [name for name in (CAMPAIGN, DIFFERS) if name not in self.variables]
 
     def labels_of(self, column: str) -> Sequence[str]:
-        """Return the labels of a column of categories; none for one of numbers."""
-        return self.categories.get(self.set_to.get(column, column), ())
+        """Return the labels of a column of categories; empty for a column of numbers."""
+        return self.categories.get(self.do_columns.get(column, column), ())
 
     def has_words(self, column: str) -> bool:
         """Return whether a column has words rather than numbers."""
-        return bool(self.labels_of(column)) or column in self.strings
+        return bool(self.labels_of(column)) or column in self.campaign_columns
 
     @cached_property
-    def std(self) -> dict[str, str]:
+    def std_columns(self) -> dict[str, str]:
         """Column ``std(X)`` -> variable ``X``."""
         return {f"std({name})": name for name in self.variables if name not in self.categories}
 
     @cached_property
-    def count(self) -> dict[str, str]:
+    def count_columns(self) -> dict[str, str]:
         """Column ``count(X)`` -> variable ``X``."""
-        return {f"count({name})": name for name in self.std.values()}
+        return {f"count({name})": name for name in self.std_columns.values()}
 
     @cached_property
-    def set_to(self) -> dict[str, str]:
+    def do_columns(self) -> dict[str, str]:
         """Column ``do(X)`` -> variable or parameter ``X``."""
         return {f"do({name})": name for name in self.settable}
 
@@ -138,7 +138,13 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
     ignored = [ignore] if isinstance(ignore, str) else ignore
     if not isinstance(ignored, Iterable):
         raise ArgumentError(f"ignore must be a list of names of columns; given {short_repr(ignore)}")
-    names = (*columns.variables, *columns.set_to, *columns.std, *columns.count, *columns.strings)
+    names = (
+        *columns.variables,
+        *columns.do_columns,
+        *columns.std_columns,
+        *columns.count_columns,
+        *columns.campaign_columns,
+    )
     table = _Reader("data", {name: name for name in names}, columns, ignored).read(data)
     set_values = [{}] * len(table) if do is None else _read_do(do, columns, len(table))
     rows = []
@@ -153,13 +159,13 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
                 )
             cells[column] = value
         values = {name: value for name, value in cells.items() if name in columns.variables}
-        std = {columns.std[column]: value for column, value in cells.items() if column in columns.std}
-        for column, name in columns.count.items():
+        std = {columns.std_columns[column]: value for column, value in cells.items() if column in columns.std_columns}
+        for column, name in columns.count_columns.items():
             if (count := cells.get(column)) is not None:
                 values[name] = _format_counts(label, name, values.get(name), count)
                 std.pop(name, None)
-        done = {name: cells[column] for column, name in columns.set_to.items() if cells.get(column) is not None}
-        rows.append(TableRow(label, values, done, std, **{name: cells.get(name) for name in columns.strings}))
+        done = {name: cells[column] for column, name in columns.do_columns.items() if cells.get(column) is not None}
+        rows.append(TableRow(label, values, done, std, **{name: cells.get(name) for name in columns.campaign_columns}))
     return rows
 
 
@@ -177,7 +183,7 @@ def _format_counts(label: str, name: str, share: Any, count: float) -> str:
 def _read_do(do: Any, columns: Columns, count: int) -> list[dict[str, Any]]:
     """Return column ``do(X)`` -> value that was set, for each round."""
     # Headers may be "do(X)" or "X".
-    headers = {header: column for column, name in columns.set_to.items() for header in (column, name)}
+    headers = {header: column for column, name in columns.do_columns.items() for header in (column, name)}
     reader = _Reader("do", headers, columns)
     rows = [cells for _, cells in reader.read(do)]
     mapping = named_values(do)
@@ -232,7 +238,9 @@ class _Reader:
             raise ArgumentError(f"{table.header or 'data'}: there are no rows of data")
         used = self._find_columns(table)
         self._refuse_summaries(table, used)
-        comma = _first_comma(table, [index for index, name in used.items() if name not in self._columns.strings])
+        comma = _first_comma(
+            table, [index for index, name in used.items() if name not in self._columns.campaign_columns]
+        )
         rows = []
         for index in range(1 if self._has_row_of_units(table, used) else 0, len(table.rows)):
             cells = {}
@@ -268,7 +276,7 @@ class _Reader:
                 f"{prefix}there is no column {missing[0]!r} to ignore{did_you_mean(missing[0], names)}; "
                 f"the columns are {short_repr(names)}"
             )
-        if names and all(map(POINT.fullmatch, names)):
+        if names and all(map(DECIMAL_POINT.fullmatch, names)):
             raise ArgumentError(
                 f"{prefix}the columns must have the names of variables, {short_repr(list(self._headers))}; given "
                 f"{short_repr(names)}"
@@ -349,7 +357,7 @@ class _Reader:
         return True
 
     def _unit(self, column: str) -> str | None:
-        return self._columns.units.get(self._columns.set_to.get(column, column))
+        return self._columns.units.get(self._columns.do_columns.get(column, column))
 
     def _unit_error(self, where: str, column: str, unit: str, advice: str) -> ArgumentError:
         return ArgumentError(
@@ -363,13 +371,13 @@ class _Reader:
         """Return the value of a cell in a column of the study; ``comma`` is that of :func:`_number`."""
         if labels := self._columns.labels_of(name):
             return _label(cell, labels)
-        if name in self._columns.strings:
+        if name in self._columns.campaign_columns:
             cell = _scalar(cell)
             if _is_missing(cell):
                 return None
             # A spreadsheet may have the year of a campaign as a number.
             return f"{cell:g}" if isinstance(cell, float) else str(cell).strip()
-        if not (self._columns.sets_intervals and name in self._columns.set_to):
+        if not (self._columns.sets_intervals and name in self._columns.do_columns):
             is_counts = isinstance(cell, str) and name in self._columns.variables and COUNTS.fullmatch(cell)
             return cell if is_counts else _number(cell, comma)
         if isinstance(cell, str) and (ends := INTERVAL.fullmatch(cell.strip())):
@@ -412,7 +420,7 @@ class _Reader:
         """Return whether a mapping holds columns rather than one row."""
 
         def is_column(name: Any, cell: Any) -> bool:
-            may_be_interval = self._columns.sets_intervals and self._headers.get(name) in self._columns.set_to
+            may_be_interval = self._columns.sets_intervals and self._headers.get(name) in self._columns.do_columns
             if not _is_sequence(cell):
                 return False
             return not may_be_interval or len(cell) != 2 or any(map(_is_sequence, cell))
@@ -514,7 +522,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _is_word(string: str) -> bool:
-    is_number = NUMERIC.fullmatch(string) or POINT.fullmatch(string) or string.casefold() in TRUTH
+    is_number = NUMERIC.fullmatch(string) or DECIMAL_POINT.fullmatch(string) or string.casefold() in TRUTH
     return len(string) <= MAX_NUMBER and not is_number
 
 
@@ -523,7 +531,7 @@ def _first_comma(table: Table, columns: Collection[int]) -> str:
     for index, row in enumerate(table.rows):
         for cell in [row[column] for column in columns if isinstance(row[column], str)]:
             number = _ascii_minus(cell)
-            if "," in number and COMMA.fullmatch(number) and not AMBIGUOUS.fullmatch(number):
+            if "," in number and DECIMAL_COMMA.fullmatch(number) and not AMBIGUOUS.fullmatch(number):
                 return f"{number!r} in {table.label(index)}"
     return ""
 
@@ -575,13 +583,13 @@ def _parse(string: str, comma: str) -> float:
     """Parse a string; errors are those of :func:`_number`."""
     if len(string) > MAX_NUMBER:
         raise ArgumentError(f"must be a finite number; given {short_repr(string)}")
-    if POINT.fullmatch(string) and not (comma and "." in string):
+    if DECIMAL_POINT.fullmatch(string) and not (comma and "." in string):
         return float(string)
-    if comma and COMMA.fullmatch(string):
+    if comma and DECIMAL_COMMA.fullmatch(string):
         return float(string.replace(",", "."))
     if string.casefold() in TRUTH:
         return TRUTH[string.casefold()]
-    if POINT.fullmatch(string):
+    if DECIMAL_POINT.fullmatch(string):
         raise ArgumentError(
             f"has a decimal point, {short_repr(string)}, and there is a decimal comma, {comma}; use one of them"
         )
