@@ -146,7 +146,7 @@ def print_leaderboard(
     else:
         print_board(board)
     if page is not None and not for_programs:
-        say(f"Report: {page}", whole=True)
+        say(f"Report: {page}", soft_wrap=True)
 
 
 def _runs(folder: Path, track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths) -> Iterable[Run]:
@@ -348,7 +348,7 @@ def choose(
     print_table(title, ["env", *choice.table.columns[2:], "chosen"], rows)
     if write is not None:
         write_choice(write, choice, _command(context))
-        say(f"Written: {write}", whole=True)
+        say(f"Written: {write}", soft_wrap=True)
 
 
 def _command(context: typer.Context) -> str:

@@ -37,15 +37,15 @@ def require_one_format(as_json: bool, as_csv: bool) -> None:
         raise ArgumentError("give one of --json and --csv, not both")
 
 
-def say(line: str, style: str = "", *, whole: bool = False) -> None:
+def say(line: str, style: str = "", *, soft_wrap: bool = False) -> None:
     """Print a line of results, without interpreting markup.
 
     Args:
         line: the line. Characters that cannot be printed are shown as escapes.
         style: style of Rich.
-        whole: whether to leave line breaks to the terminal, so that a path can be copied.
+        soft_wrap: whether to leave line breaks to the terminal, so that a path can be copied.
     """
-    console.print(Text(printable(line), style), highlight=False, soft_wrap=whole or None)
+    console.print(Text(printable(line), style), highlight=False, soft_wrap=soft_wrap or None)
 
 
 def print_table(

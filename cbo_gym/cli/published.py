@@ -76,10 +76,12 @@ def publish(
     say(
         f"Runs in {published.path}: {published.added} added, {published.replaced} replaced by newer ones, "
         f"{published.unchanged} as before; {published.bytes / 2**20:.2g} MiB",
-        whole=True,
+        soft_wrap=True,
     )
     if published.outdated:
-        say(f"Runs of {folder} that the store has already, or in a newer version: {published.outdated}.", whole=True)
+        say(
+            f"Runs of {folder} that the store has already, or in a newer version: {published.outdated}.", soft_wrap=True
+        )
     if published.left_out:
         say(f"Runs left out, on environments that are not in the suite: {published.left_out}.")
     if submission:
@@ -275,10 +277,10 @@ def check_submission(
     for problem in outcome.problems:
         say(printable(problem), "red")
     if outcome.standing == "refused":
-        say(f"Problems: {len(outcome.problems)}. {shlex.quote(str(file))} cannot enter as it is.", whole=True)
+        say(f"Problems: {len(outcome.problems)}. {shlex.quote(str(file))} cannot enter as it is.", soft_wrap=True)
         raise typer.Exit(1)
     note = ": it is shown apart and never ranked" if outcome.standing == "unverified" else ""
-    say(f"{file} can enter, {outcome.standing}{note}.", whole=True)
+    say(f"{file} can enter, {outcome.standing}{note}.", soft_wrap=True)
     if into is not None:
         entered = enter(outcome, into)
-        say(f"Runs in {entered.path}: {entered.added} added, {entered.replaced} replaced.", whole=True)
+        say(f"Runs in {entered.path}: {entered.added} added, {entered.replaced} replaced.", soft_wrap=True)

@@ -258,13 +258,13 @@ def sweep(
             kept = "No run was begun"
             if total is not None:
                 kept = f"{ended} of {int(total)} runs have ended and are kept in {out}"
-            say(f"Stopped. {kept}. The same command resumes there.", whole=True)
+            say(f"Stopped. {kept}. The same command resumes there.", soft_wrap=True)
             raise typer.Exit(STOPPED) from None
     say(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "
         f"{count['resumed']} of them were there already. They are kept in {out}; "
         f"next: cbo-gym leaderboard {shlex.quote(str(out))}",
-        whole=True,
+        soft_wrap=True,
     )
     if count["failed"]:
         say("The same command tries those that failed again.")

@@ -135,10 +135,13 @@ def create(
         arguments["prior"] = {"storage": prior} | ({} if prior_study is None else {"study": prior_study})
     study = create_study(**arguments | ({"differs": differs} if differs else {}), storage=database)
     if study.description.ignored:
-        say(f"Ignored, because the reward does not depend on them: {', '.join(study.description.ignored)}", whole=True)
+        say(
+            f"Ignored, because the reward does not depend on them: {', '.join(study.description.ignored)}",
+            soft_wrap=True,
+        )
     for campaign in study.campaigns:
-        say(f"Earlier campaign {campaign}", whole=True)
-    say(f"Created {study.name} in {name_of_database}; next: cbo-gym study ask {name_of_database}", whole=True)
+        say(f"Earlier campaign {campaign}", soft_wrap=True)
+    say(f"Created {study.name} in {name_of_database}; next: cbo-gym study ask {name_of_database}", soft_wrap=True)
 
 
 @studies.command("import")
@@ -169,7 +172,7 @@ def import_data(
     count = opened.add_data(data, ignore=ignore or (), campaign=campaign, differs=differs or ())
     say(f"{count} {'round was' if count == 1 else 'rounds were'} added.")
     for earlier in opened.campaigns:
-        say(f"Earlier campaign {earlier}", whole=True)
+        say(f"Earlier campaign {earlier}", soft_wrap=True)
 
 
 @studies.command()
@@ -321,7 +324,7 @@ def reject(
     Example: [b]cbo-gym study reject fermenter.db 9 "too hot for the pump"[/b]
     """
     _load(database, study, agent).reject(trial, reason)
-    say(f"Trial {trial} is recorded as rejected; next: cbo-gym study ask {database}", whole=True)
+    say(f"Trial {trial} is recorded as rejected; next: cbo-gym study ask {database}", soft_wrap=True)
 
 
 @studies.command()
@@ -347,12 +350,13 @@ def show(database: Database, study: NameOption = None, agent: AgentOption = None
         if opened.description.objectives:
             numbers = ", ".join(f"trial {entry.number}" for entry in best)
             say(
-                f"Not dominated: {numbers} (no other trial is as good in every objective and better in one)", whole=True
+                f"Not dominated: {numbers} (no other trial is as good in every objective and better in one)",
+                soft_wrap=True,
             )
         else:
             say(f"Best: trial {best[0].number}, {reward} = {best[0].values[reward]:.6g}")
     for campaign in opened.campaigns:
-        say(f"Earlier campaign {campaign}", whole=True)
+        say(f"Earlier campaign {campaign}", soft_wrap=True)
     if opened.ignores_precision:
         say(f"{opened.description.agent} ignores the stated precision.")
 
@@ -540,7 +544,7 @@ def report(
 
     Example: [b]cbo-gym study report fermenter.db fermenter.html[/b]
     """
-    say(f"Report: {_load(database, study, agent).report(out)}", whole=True)
+    say(f"Report: {_load(database, study, agent).report(out)}", soft_wrap=True)
 
 
 @studies.command()
@@ -618,5 +622,5 @@ def serve(
         trusted=agent or (),
         think_seconds=think_seconds,
         browser=browser,
-        say=lambda line: say(line, whole=True),
+        say=lambda line: say(line, soft_wrap=True),
     )

@@ -63,8 +63,8 @@ def _from_draws(units: Units, draws: Mapping[str, np.ndarray] | None, actions: S
     """Return forecasts of actions from draws of each variable, shape ``(number of draws, number of actions)``."""
     if draws is None:
         return [NO_FORECAST] * len(actions)
-    return [_summarize_draws(units, {name: values[:, column] for name, values in draws.items()}, action)
-            for column, action in enumerate(actions)]  # fmt: skip
+    by_action = [{name: values[:, column] for name, values in draws.items()} for column in range(len(actions))]
+    return [_summarize_draws(units, drawn, action) for drawn, action in zip(by_action, actions, strict=True)]
 
 
 def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> list[str]:
@@ -86,6 +86,7 @@ def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = T
 
 def _summarize_draws(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
     done = units.native_values(action) if units.interface.sets_variables else {}
+    # Values that the model does not predict are NaN.
     known = {name: values for name, values in draws.items() if not np.isnan(values).any()}
     # Objectives first, then the constrained variables.
     constraints = units.interface.problem.outcomes.constraints

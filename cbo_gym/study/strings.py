@@ -18,7 +18,7 @@ def replace_surrogates(string: str) -> str:
 
 
 def require_storable(value: Any, label: str = "") -> None:
-    """Refuse a value, or mappings and lists of values, with a string that cannot be stored; errors have the label."""
+    """Refuse a value, or mappings and lists of values, with a string that cannot be stored."""
     if isinstance(value, str):
         if SURROGATE.search(value):
             raise ArgumentError(

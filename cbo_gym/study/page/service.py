@@ -33,7 +33,7 @@ class ServedStudy:
     def __init__(self, service: StudyService, study: Study) -> None:
         self._service, self.study = service, study
         self._pickled = pickle.dumps(study)
-        # The report, with the number of the last event that it certainly includes.
+        # Number of the last event that the report certainly includes, and the report.
         self._report: tuple[int, Future[list[str]]] | None = None
 
     @property
@@ -61,19 +61,19 @@ class ServedStudy:
         Returns:
             The sections; None if they are not ready yet.
         """
-        event = await run_in_threadpool(lambda: self.study.events)
+        last_event = await run_in_threadpool(lambda: self.study.events)
         try:
             async with asyncio.timeout(patience):
                 while True:
                     if self._report is None:
-                        self._report = event, self._service.pool.submit(agent_pool.report, self._pickled)
+                        self._report = last_event, self._service.pool.submit(agent_pool.report, self._pickled)
                     report_event, future = report = self._report
                     try:
                         sections = await asyncio.shield(asyncio.wrap_future(future))
                     except CBOGymError as error:
                         # The rest of the page is useful without the report.
                         sections = [f'<p class="note">{escape(self._service.error_message(error))}</p>']
-                    if report_event >= event:
+                    if report_event >= last_event:
                         return sections
                     # The report is out of date; another request may have begun a newer one meanwhile.
                     if self._report is report:
@@ -140,11 +140,8 @@ class StudyService:
         return served
 
     async def create(self, read: Callable[[], tuple[Any, Lines]]) -> str:
-        """Create a study; return its name.
-
-        Args:
-            read: picklable function that returns the fields of the description, and their lines in a YAML file.
-        """
+        """Create a study; return its name. ``read`` is a picklable argument of :func:`read_arguments`."""
+        # There is no pickled study yet.
         return await asyncio.wrap_future(self.pool.submit(agent_pool.create, b"", read, self.trusted, self.storage))
 
     def error_message(self, error: Exception) -> str:

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     """Beliefs along one coordinate.
 
     Attributes:
-        title: name of the set, scope or parameter.
+        title: name of the set, of the scope (a set with the contexts that it depends on), or of the parameter.
         axis: name and unit of the coordinate; empty for a set without variables.
         others: values of the other coordinates, in words.
         points: native values of the coordinate, ascending, shape ``(n,)``.
