@@ -81,19 +81,10 @@ class Event:
 
 
 class Log:
-    """A database of studies. Each of its methods is one transaction.
+    """The logs of all studies in a database. Each method is one transaction.
 
-    Args:
-        storage: the path of a SQLite file, or any URL of SQLAlchemy. A database of an older version is upgraded.
-        create: whether a SQLite file may be missing; the first study creates it then.
-
-    Attributes:
-        shown: path or URL for messages, without the password of a URL.
-        address: path or URL by which another process opens the database, with the password.
-
-    Raises:
-        ArgumentError: if the storage is neither a path nor a URL, or the file is missing.
-        OperationError: if the database cannot be opened, is damaged, or has a newer version.
+    Arguments, attributes and errors are those of :class:`~cbo_gym.study.database.Database`. Tables of an older version
+    are upgraded.
     """
 
     def __init__(self, storage: Path | str, *, create: bool = False) -> None:
