@@ -44,7 +44,7 @@ from cbo_gym.study.page.form_input import (
 from cbo_gym.study.page.guard import MAX_BYTES, Guard
 from cbo_gym.study.page.service import ServedStudy, StudyService
 from cbo_gym.study.page.templates import page, plain_page
-from cbo_gym.study.page.views import FormError, card_of, counts, expected_context, outcome_of, study_context
+from cbo_gym.study.page.views import FormError, card_of, counts, expectation_content, outcome_of, study_content
 from cbo_gym.study.report import style
 from cbo_gym.study.study import Study
 
@@ -128,9 +128,9 @@ TheStudy = Annotated[ServedStudy, Depends(_served_study)]
 Form = Annotated[FormData, Depends(_form)]
 
 
-def _page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+def _page(request: Request, template: str, status: int = 200, **content: Any) -> Response:
     database, forgery = request.app.state.service.database_name, request.app.state.access.forgery
-    return page(template, status, database=database, forgery=forgery, **context)
+    return page(template, status, database=database, forgery=forgery, **content)
 
 
 def _redirect(index: int, action: str, **numbers: int) -> Response:
@@ -193,8 +193,8 @@ async def show_new(request: Request, names: Names) -> Response:
 def _new(request: Request, names: list[str], problem: FormError | None, rows: int = FIRST_ROWS) -> Response:
     typed = problem.typed if problem else {"mode": [Description.model_fields["mode"].default]}
     options = [(mode, f"{trial_description} ({mode})") for mode, trial_description in modes().items()]
-    context = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names, "modes": options}
-    return _page(request, "new", problem.status if problem else 200, typed=typed, **context)
+    content = {"problem": problem, "agents": known_agents(), "rows": rows, "first": not names, "modes": options}
+    return _page(request, "new", problem.status if problem else 200, typed=typed, **content)
 
 
 def _problem(request: Request, form: str, error: Exception, typed: FormInput) -> FormError:
@@ -256,9 +256,9 @@ async def _study(
     problem: FormError | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> Response:
-    context = await run_in_threadpool(study_context, served, problem)
-    context |= {"index": index, "report": await served.report(), "expected": expected, "notice": _notice(request)}
-    return _page(request, "study", problem.status if problem else 200, **context)
+    content = await run_in_threadpool(study_content, served, problem)
+    content |= {"index": index, "report": await served.report(), "expected": expected, "notice": _notice(request)}
+    return _page(request, "study", problem.status if problem else 200, **content)
 
 
 def _notice(request: Request) -> dict[str, Any]:
@@ -315,7 +315,7 @@ async def what_if(request: Request, index: int, served: TheStudy) -> Response:
     except CBOGymError as error:
         return await _study(request, index, served, _problem(request, "what-if", error, typed))
     return await _study(
-        request, index, served, FormError("what-if", "", typed, 200), expected_context(served, expectation)
+        request, index, served, FormError("what-if", "", typed, 200), expectation_content(served, expectation)
     )
 
 
@@ -380,8 +380,8 @@ async def _trial(
     if problem is not None and problem.form in (f"tell-{trial}", f"correct-{trial}"):
         problem = replace(problem, form=form)
     card = card_of(served, entries[trial], problem, form)
-    context = {"index": index, "description": served.description, "card": card, "problem": problem}
-    return _page(request, "trial", problem.status if problem else 200, **context)
+    content = {"index": index, "description": served.description, "card": card, "problem": problem}
+    return _page(request, "trial", problem.status if problem else 200, **content)
 
 
 @routes.post("/studies/{index}/trials/{trial}/{action}")

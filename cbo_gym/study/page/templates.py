@@ -16,9 +16,9 @@ _environment.filters["format_value"] = format_value
 _environment.globals["format_precision"] = format_precision
 
 
-def page(template: str, status: int = 200, **context: Any) -> HTMLResponse:
+def page(template: str, status: int = 200, **content: Any) -> HTMLResponse:
     """Render a template as a page. Characters of the input that cannot be encoded are replaced."""
-    return HTMLResponse(replace_surrogates(_environment.get_template(f"{template}.html").render(context)), status)
+    return HTMLResponse(replace_surrogates(_environment.get_template(f"{template}.html").render(content)), status)
 
 
 def plain_page(status: int, title: str, message: str) -> HTMLResponse:

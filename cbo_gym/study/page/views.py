@@ -37,7 +37,7 @@ class FormError:
     status: int
 
 
-def with_unit(served: ServedStudy, name: str, value: Any) -> str:
+def format_with_unit(served: ServedStudy, name: str, value: Any) -> str:
     return f"{format_value(value)} {served.description.units.get(name, '')}".strip()
 
 
@@ -120,27 +120,22 @@ def _options(served: ServedStudy, name: str, prefix: str) -> tuple[str, ...]:
 
 
 def card_of(served: ServedStudy, entry: Entry, problem: FormError | None = None, form: str = "") -> dict[str, Any]:
-    """Return a trial, and the fields of its form, filled with the known values.
-
-    ``done`` and ``context`` are pairs of name and value with unit; ``was_set``, ``others`` and ``measured`` are fields.
-    """
+    """Return a trial, and the fields of its form, filled with the known values."""
     interface, done, context = served.study.interface, served.done(entry), entry.context or {}
-    measured = [name for name in interface.nodes if name not in done or not interface.sets_variables]
+    products = list(interface.products(served.study.units.from_flat(entry.action)))
+    measured = products or [name for name in interface.nodes if name not in done or not interface.sets_variables]
     others = [name for name in served.study.settable if name not in done]
     # Counts are shown as they were typed, without the standard errors that follow from them.
     counted = {name: f"{round((entry.values[name] or 0.0) * count)} of {count}" for name, count in entry.counts.items()}
     errors = {name: error for name, error in entry.std.items() if name not in counted}
-    products = list(interface.products(served.study.units.from_flat(entry.action)))
-    if products:
-        measured = products
     filled = {**context, **entry.values, **counted}
     fields = fields_of(served, VALUE, measured, filled, problem, form, products[-1:] or None)
     for field in fields:
         field["required"] &= entry.status in ("pending", "measured")
     return {
         "entry": entry,
-        "done": [(name, with_unit(served, name, value)) for name, value in done.items()],
-        "context": [(name, with_unit(served, name, value)) for name, value in context.items()],
+        "done": [(name, format_with_unit(served, name, value)) for name, value in done.items()],
+        "context": [(name, format_with_unit(served, name, value)) for name, value in context.items()],
         "was_set": fields_of(served, DID, done, done, problem, form),
         "others": fields_of(served, DID, others, {}, problem, form),
         "measured": fields,
@@ -172,20 +167,22 @@ def counts(entries: Iterable[Entry]) -> dict[str, int]:
     return {status: statuses.count(status) for status in get_args(Status)}
 
 
-def expected_context(served: ServedStudy, expected: Expectation) -> dict[str, Any]:
+def expectation_content(served: ServedStudy, expected: Expectation) -> dict[str, Any]:
     """Return the agent's expectations as strings: rows of name, value and interval, and the assumed values."""
     rows = []
     for name, value, *intervals in expected.rows():
         words = [ends and f"{format_value(ends[0])} to {format_value(ends[1])}" for ends in intervals]
-        rows.append((name, with_unit(served, name, value), *words))
+        rows.append((name, format_with_unit(served, name, value), *words))
     return {
         "rows": rows,
         "met": [f"{limit} with {percent(share)} in a new outcome" for limit, share in expected.probabilities.items()],
-        "assumed": ", ".join(f"{name} = {with_unit(served, name, value)}" for name, value in expected.assumed.items()),
+        "assumed": ", ".join(
+            f"{name} = {format_with_unit(served, name, value)}" for name, value in expected.assumed.items()
+        ),
     }
 
 
-def study_context(served: ServedStudy, problem: FormError | None) -> dict[str, Any]:
+def study_content(served: ServedStudy, problem: FormError | None) -> dict[str, Any]:
     """Return the content of a study's page, except the report and the agent's expectations."""
     # Read the number of the last event first: an open page announces events after this one.
     event, entries, best = served.study.events, served.study.trials, served.study.best_trials
@@ -199,7 +196,7 @@ def study_context(served: ServedStudy, problem: FormError | None) -> dict[str, A
         "variables": [(name, description.units.get(name, "")) for name in interface.nodes],
         "counts": counts(entries),
         "best": [entry.number for entry in best],
-        "best_reward": best and with_unit(served, reward, best[0].values.get(reward)),
+        "best_reward": best and format_with_unit(served, reward, best[0].values.get(reward)),
         "event": event,
         "problem": problem,
         "cards": [card_of(served, entry) for entry in pending[:MAX_CARDS]],
