@@ -249,7 +249,13 @@ class _Data:
         ]
         if not large:
             return None
-        gain = float(np.sum([self._gain(names, rows) for rows in large]))
+        gains = []
+        for rows in large:
+            smaller = self._fit(first, given, rows)
+            larger = self._fit_to(first, (*given, second), rows, smaller)
+            # By how much the second variable raises the log-likelihood of the first one.
+            gains.append(max(0.0, larger.log_likelihood - smaller.log_likelihood))
+        gain = float(np.sum(gains))
         fits = [self._fit(name, given, large[0]) for name in (first, second)]
         correlation = float(spearmanr(*(fit.errors for fit in fits)).statistic)
         # The length scale of an irrelevant input is infinite, at the boundary of the parameters: each gain is half of a
@@ -258,13 +264,6 @@ class _Data:
         weights = binom.pmf(counts, len(large), 0.5)
         p_value = float(weights @ chi2.sf(2.0 * gain, counts)) if gain else 1.0
         return Independence(first, second, given, sum(map(len, large)), correlation, p_value, math.nan)
-
-    def _gain(self, names: tuple[str, ...], rows: tuple[int, ...]) -> float:
-        """Return by how much the second variable raises the log-likelihood of the first one, given the others."""
-        first, second, *given = names
-        smaller = self._fit(first, tuple(given), rows)
-        larger = self._fit_to(first, (*given, second), rows, smaller)
-        return max(0.0, larger.log_likelihood - smaller.log_likelihood)
 
     def _fit_to(self, name: str, given: Sequence[str], rows: tuple[int, ...], smaller: _Fit | None = None) -> _Fit:
         indices = list(rows)
