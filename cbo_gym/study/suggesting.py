@@ -52,20 +52,28 @@ from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 # Agents that take rounds in which not all variables were measured.
-DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Optuna, Random"
+DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Optuna, Random, qNEHVI-Network"
 # Agents that keep constraints.
 KEEP_CONSTRAINTS = "MCBO, cCBO, ConstrainedEI"
 # Agents that forecast outcomes.
-HAVE_MODELS = "MCBO, CBO, GP-UCB, POMIS-TS, KGFN"
+HAVE_MODELS = "MCBO, CBO, GP-UCB, POMIS-TS, KGFN, qNEHVI-Network"
 # Agents that learn from rounds without a reward.
 LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
 SEVERAL_LEARN_PARTS = "qNEHVI-Network"
+# Agents for one objective and for several; others are for one of the two.
+ANY_OBJECTIVES = ("Auto", "Random")
 
 
 def agents_for_mode(agents: str, units: Units) -> str:
-    """Return those of the agents, names separated by commas, that play the mode of a study; in words for errors."""
-    mode = units.description.mode
-    playing = [name for name in agents.split(", ") if mode in modes_of(find_agent(name))]
+    """Return those of the agents, names separated by commas, that play a study's mode and objectives; for errors."""
+    mode, several = units.description.mode, bool(units.description.objectives)
+
+    def plays(name: str) -> bool:
+        agent = find_agent(name)
+        is_for_these = name in ANY_OBJECTIVES or getattr(agent, "several_objectives", False) == several
+        return is_for_these and mode in modes_of(agent)
+
+    playing = [name for name in agents.split(", ") if plays(name)]
     return ", ".join(playing) or f"none in {mode} mode"
 
 

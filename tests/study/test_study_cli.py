@@ -220,7 +220,7 @@ agent: Random
             LONG,
             "Random",
             "GPOO",
-            "line 13: GPOO plays aggregated; fermenter is hard; choose an agent of this mode: Auto, CBO, ",
+            "line 13: GPOO plays aggregated; fermenter is hard; choose an agent of this mode: Auto, CBO, .*cCBO$",
         ),
         (LONG, "Random", "[Random]", "line 13: .*agent"),
         (LONG, "horizon: 40", "3: 40", "line 14: field 3: there is no such field among agent, arms,"),
