@@ -499,7 +499,12 @@ class GaussianProcess:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NumericalWarning)
-                return psd_safe_cholesky(covariance, max_tries=6)
+                try:
+                    return psd_safe_cholesky(covariance, max_tries=6)
+                except NotPSDError:
+                    # The jitter is absolute, and too small for large variances.
+                    largest = covariance.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
+                    return largest.sqrt() * psd_safe_cholesky(covariance / largest, max_tries=6)
         except (NotPSDError, NanError) as error:
             raise SurrogateError(
                 f"the covariance matrix of node {self.name} ({len(self)} points) cannot be factorised, even with "

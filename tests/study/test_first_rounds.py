@@ -138,3 +138,15 @@ def test_a_system_may_be_the_reward_alone(agent, tmp_path):
         trial = study.ask()
         study.tell(trial, {"y": trial.do["a"] ** 2})
     ask_everything(study, "soft", None)
+
+
+@pytest.mark.parametrize("agent", ["cCBO", *(pytest.param(name, marks=pytest.mark.slow) for name in ("CEO", "CBO-U"))])
+def test_rewards_may_be_tiny(agent, tmp_path):
+    rng = np.random.default_rng(100)
+    study = create_study("s", storage=tmp_path / "s.db", agent=agent, horizon=12, **description("hard"))
+    for _ in range(3):
+        trial = study.ask()
+        values = outcome("hard", trial.do, rng)
+        study.tell(trial, values | {"y": 1e-9 * values["y"]})
+    ask_everything(study, "hard", rng)
+    study.report(tmp_path / "s.html")
