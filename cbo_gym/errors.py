@@ -103,10 +103,10 @@ def naming_the_extra(subject: str, extra: str = "") -> Iterator[None]:
         raise MissingExtraError(subject, extra or extra_of_library) from error
 
 
-def did_you_mean(misspelt: object, names: Iterable[str]) -> str:
-    """Return ``"; did you mean 'MCBO'?"`` with the names closest to a misspelt name; an empty string without any."""
-    string = misspelt if isinstance(misspelt, str) else short_repr(misspelt)
-    by_lower = {name.lower(): name for name in names}
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'MCBO'?"`` with the known names closest to a given name; an empty string without any."""
+    string = given if isinstance(given, str) else short_repr(given)
+    by_lower = {name.lower(): name for name in known}
     close = get_close_matches(string.lower(), by_lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(by_lower[match]) for match in close)}?" if close else ""
 
@@ -120,18 +120,18 @@ def import_hint(error: BaseException) -> str:
     return ""
 
 
-def name_hint(unknown: object, valid: Iterable[str], listed_by: str) -> str:
+def name_hint(given: object, known: Iterable[str], listed_by: str) -> str:
     """Suggest the names closest to an unknown name in a message, then list all valid names if they are few.
 
     Args:
-        unknown: The unknown name.
-        valid: All valid names.
+        given: The unknown name.
+        known: All valid names.
         listed_by: Command that lists all names; the message gives it if they are too many to list.
     """
-    names = list(valid)
+    names = list(known)
     is_short = len(names) <= FEW_NAMES
     choices = f"there are {', '.join(names)}" if is_short else f"{listed_by} lists all {len(names)}"
-    return f"{did_you_mean(unknown, names)}; {choices}"
+    return f"{did_you_mean(given, names)}; {choices}"
 
 
 def printable(string: str) -> str:
@@ -148,13 +148,13 @@ def abridge(string: str) -> str:
     return f"{escaped[:half]}\n... {len(escaped) - 2 * half} characters ...\n{escaped[-half:]}"
 
 
-def short_repr(value: Any) -> str:
+def short_repr(given: Any) -> str:
     """Return the representation of a value for a message: one short line."""
     try:
-        string = " ".join(_SHORT.repr(value).split())
+        string = " ".join(_SHORT.repr(given).split())
     except THIRD_PARTY_ERRORS:
         # A third-party __repr__ may raise anything.
-        return f"an object of type {type(value).__name__}"
+        return f"an object of type {type(given).__name__}"
     return shorten(string)
 
 
