@@ -148,5 +148,5 @@ def test_an_agent_that_lacks_a_part_is_named(part):
 def test_parameters_are_those_of_the_class_that_takes_them():
     (degree, *_) = DocumentedAgent("SSEM-UCB-JO", zoo()["SSEM-UCB-JO"]).parameters
     assert (degree.name, degree.default) == ("degree", "4")
-    assert degree.meaning.startswith("q of the Taylor polynomials, 1 to 4")
+    assert degree.meaning.startswith("degree q of the Taylor polynomials, 1 to 4")
     assert DocumentedAgent("METS", zoo()["METS"]).parameters == []
