@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -24,6 +23,7 @@ import numpy as np
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.seal import is_ours, seal
+from cbo_gym._util.threads import one_thread
 from cbo_gym.agent import agents_with_limits, overrides
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
@@ -78,24 +78,23 @@ def agents_for_mode(agents: str, units: Units) -> str:
 
 
 _lock = RLock()
-_is_fork = False
 
 
-def agents_lock() -> AbstractContextManager[bool]:
-    """Return the lock of all agents of the process.
+@contextmanager
+def agents_lock() -> Iterator[None]:
+    """Hold the lock of all agents of the process, and compute with one thread.
 
     Only one agent computes at a time, because the libraries of agents keep settings for the whole process, which would
-    make a suggestion depend on other agents.
+    make a suggestion depend on other agents. In a forked process several threads would wait forever for the threads of
+    torch, which exist in its parent only.
     """
-    if _is_fork and (torch := sys.modules.get("torch")):
-        # The threads of torch exist in the parent process only, and a computation would wait for them forever.
-        torch.set_num_threads(1)
-    return _lock
+    with _lock, one_thread():
+        yield
 
 
 def _renew_lock() -> None:
-    global _lock, _is_fork
-    _lock, _is_fork = RLock(), True
+    global _lock
+    _lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,12 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-import torch
 
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
-from cbo_gym.study.suggesting import Suggester, agents_lock
+from cbo_gym.study.suggesting import Suggester
 from tests.support.studies import FERMENTER, events_of, fermenter, play, simulate
 from tests.support.study_kills import replay_log, states
 
@@ -170,23 +169,6 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
     assert other is not study
     assert [work(one, 2) for one in (other, study, other)] == [2, 3, 4]
     assert states(other) == states(study)
-
-
-def torch_threads():
-    with agents_lock():
-        return torch.get_num_threads()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_fork_does_not_wait_for_threads_of_torch():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        assert torch_threads() == 2
-        with multiprocessing.get_context("fork").Pool(1) as pool:
-            assert pool.apply_async(torch_threads).get(60) == 1
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])

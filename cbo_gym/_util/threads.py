@@ -1,0 +1,62 @@
+"""Computing with one thread, which is quickest for agents, because their matrices are small.
+
+Threads of linear algebra wait for each other after every operation. Since SciPy 1.15 even the steps of L-BFGS-B, of
+some microseconds each, are such operations. On a busy machine, or in a container that may use fewer cores than it sees,
+a round of some agents would take twenty times as long with several threads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from threading import local
+from typing import ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_thread = local()
+
+
+@cache
+def _linear_algebra(has_scipy: bool) -> ThreadpoolController:
+    """Return the settings of NumPy's and SciPy's libraries; SciPy's may be loaded after NumPy's."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let NumPy, SciPy and torch compute with one thread each; afterwards, with as many as before.
+
+    Within another such context of the same thread it does nothing.
+    """
+    if getattr(_thread, "is_inside", False):
+        yield
+        return
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 1
+    _thread.is_inside = True
+    try:
+        with _linear_algebra("scipy.linalg" in sys.modules).limit(limits=1):
+            if torch and threads > 1:
+                torch.set_num_threads(1)
+            yield
+    finally:
+        _thread.is_inside = False
+        if torch and threads > 1:
+            torch.set_num_threads(threads)
+
+
+def with_one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Make a function compute with one thread; unlike ``one_thread()`` as a decorator, it can be pickled by value."""
+
+    @wraps(function)
+    def compute(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        with one_thread():
+            return function(*arguments, **keywords)
+
+    return compute
