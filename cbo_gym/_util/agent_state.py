@@ -1,9 +1,9 @@
-"""The state of an agent as bytes: a pickle of its attributes under the seal of the user who saved it.
+"""Store agents as bytes, for ``Agent.save`` and checkpoints: a pickle of the agent's attributes, and a seal.
 
-Reading a pickle can run any code, so a state that was not sealed with the user's own key is refused unless the caller
-says that it is trusted; see :mod:`cbo_gym._util.seal`. Objects that the agent shares with its task are stored as their
-position in the task, so a state is read together with the task. Threads, open files and functions without a name
-cannot be pickled.
+Reading a pickle can run any code. So a state is sealed with a key of the user who saves it, and a state without the
+user's own seal is refused unless the caller trusts it; see :mod:`cbo_gym._util.seal`. Objects that the agent shares
+with its task are stored as their position in the task, so a state is read together with the task. Threads, open files
+and lambdas cannot be pickled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
 from io import BytesIO
 from types import FunctionType
 from typing import Any
@@ -19,14 +18,14 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Space
 
-from cbo_gym._util.seal import VARIABLE, is_ours, key_path, seal
+from cbo_gym._util.seal import KEY_VARIABLE, is_ours, key_path, seal
 from cbo_gym.errors import ArgumentError, OperationError, message_of, shorten
 
 SCALARS = (bool, int, float, str, type(None))
+# A state consists of HEAD, a seal of SEAL_DIGITS hexadecimal digits, and the pickle.
 HEAD = b"cbo-gym agent\n"
-# Length of the seal, which follows the head.
-DIGITS = 64
-# First bytes of states of the former format.
+SEAL_DIGITS = 64
+# First bytes of states of older versions, which were zip files.
 ZIP = b"PK"
 # Steps from a task to an object in it: ("attribute", name) or ("item", key).
 Steps = list[tuple[str, Any]]
@@ -46,30 +45,31 @@ def pack(agent: Any, task: Any) -> bytes:
     Raises:
         StateError: if an attribute cannot be pickled, or no key can be stored to seal it with.
     """
-    spaces = [(steps, item._np_random) for item, steps in _items_of(task) if isinstance(item, Space)]
+    # The spaces themselves belong to the task, but sampling advances their random generators.
+    generators = [(steps, item._np_random) for item, steps in _items_of(task) if isinstance(item, Space)]
     try:
-        content = _pickle((type(agent).__qualname__, vars(agent), spaces), agent, task)
+        content = _pickle((type(agent).__qualname__, vars(agent), generators), agent, task)
     except Exception as error:
-        raise StateError(_culprit(agent, task, error)) from error
-    sealed = seal(content)
-    if sealed is None:
+        raise StateError(_describe_failure(agent, task, error)) from error
+    own_seal = seal(content)
+    if own_seal is None:
         raise StateError(
-            f"the state cannot be sealed, because {key_path()} cannot be written; set {VARIABLE} to a path"
+            f"the state cannot be sealed, because {key_path()} cannot be written; set {KEY_VARIABLE} to a path"
         )
-    return HEAD + sealed.encode() + content
+    return HEAD + own_seal.encode() + content
 
 
 def unpack(content: bytes, task: Any, target: Any, *, trusted: bool = False) -> None:
     """Give an agent the attributes that :func:`pack` stored, and remove all others.
 
     Args:
-        content: a state.
+        content: the bytes that :func:`pack` returned.
         task: the agent's task; its spaces continue their random streams.
         target: an agent of the same class; it is unchanged if the state cannot be read.
         trusted: read a state that is not sealed with this user's key; reading it can run any code.
 
     Raises:
-        ArgumentError: if this is not a state of an agent of this class, or neither sealed nor trusted.
+        ArgumentError: if this is not a state of an agent of this class, or is neither sealed by this user nor trusted.
     """
     if content.startswith(ZIP):
         raise ArgumentError(
@@ -78,21 +78,22 @@ def unpack(content: bytes, task: Any, target: Any, *, trusted: bool = False) -> 
         )
     if not content.startswith(HEAD):
         raise ArgumentError("this is not a state of an agent; give the bytes of state(), or a file of save()")
-    sealed, content = content[len(HEAD) :][:DIGITS], content[len(HEAD) + DIGITS :]
-    if not trusted and not is_ours(content, sealed.decode("latin-1")):
+    seal_end = len(HEAD) + SEAL_DIGITS
+    stored_seal, content = content[len(HEAD) : seal_end].decode("latin-1"), content[seal_end:]
+    if not trusted and not is_ours(content, stored_seal):
         raise ArgumentError(
             f"this state is not sealed with your key, {key_path()}: it was changed, or saved by another user or on "
             "another machine. Reading a state can run any code; if you trust the user who saved it, pass trusted=True"
         )
     try:
-        name, attributes, spaces = _Unpickler(BytesIO(content), target, task).load()
-        restored = [(_at(task, steps), generator) for steps, generator in spaces]
+        name, attributes, generators = _Unpickler(BytesIO(content), target, task).load()
+        generators_of_spaces = [(_follow(task, steps), generator) for steps, generator in generators]
     except Exception as error:
         reason = shorten(f"{type(error).__name__}: {message_of(error)}")
         raise ArgumentError(f"this state cannot be read, or is of another task: {reason}") from error
     if name != type(target).__qualname__:
         raise ArgumentError(f"this is a state of {name}; the agent is a {type(target).__qualname__}")
-    for space, generator in restored:
+    for space, generator in generators_of_spaces:
         space._np_random = generator
     vars(target).clear()
     vars(target).update(attributes)
@@ -104,7 +105,7 @@ def _pickle(value: Any, agent: Any, task: Any) -> bytes:
     return file.getvalue()
 
 
-def _culprit(agent: Any, task: Any, error: Exception) -> str:
+def _describe_failure(agent: Any, task: Any, error: Exception) -> str:
     for name, value in vars(agent).items():
         try:
             _pickle(value, agent, task)
@@ -138,7 +139,7 @@ class _Unpickler(pickle.Unpickler):
         self._agent, self._task = agent, task
 
     def persistent_load(self, steps: Any) -> Any:
-        return self._agent if steps == ("agent",) else _at(self._task, steps)
+        return self._agent if steps == ("agent",) else _follow(self._task, steps)
 
 
 def _torch_generator(device: str, state: Any) -> Any:
@@ -149,7 +150,7 @@ def _torch_generator(device: str, state: Any) -> Any:
     return generator
 
 
-def _at(item: Any, steps: Steps) -> Any:
+def _follow(item: Any, steps: Steps) -> Any:
     for access, step in steps:
         item = getattr(item, step) if access == "attribute" else item[step]
     return item
@@ -169,6 +170,5 @@ def _items_of(task: Any) -> Iterator[tuple[Any, Steps]]:
             pending += [(value, [*steps, ("item", key)]) for key, value in item.items() if type(key) in SCALARS]
         elif isinstance(item, list | tuple):
             pending += [(value, [*steps, ("item", index)]) for index, value in enumerate(item)]
-        elif is_dataclass(item) or hasattr(item, "__dict__"):
-            attributes = vars(item) if hasattr(item, "__dict__") else {}
-            pending += [(value, [*steps, ("attribute", name)]) for name, value in attributes.items()]
+        elif hasattr(item, "__dict__"):
+            pending += [(value, [*steps, ("attribute", name)]) for name, value in vars(item).items()]

@@ -1,6 +1,6 @@
-"""Checks of arguments that several modules of the package take.
+"""Checks and conversions of arguments.
 
-Each raises ArgumentError with the argument's name, the allowed values and the value given.
+A check that fails raises ArgumentError with the argument's name, the allowed values and the value given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Number = TypeVar("Number", bound=float)
 MAX_SEED = 2**63 - 1
 # Largest number of seeds of a sweep.
 MAX_SEEDS = 1_000_000
-# Largest seed of an environment, for which blind play draws 128 bits.
+# Largest seed of an environment: the referee draws secret seeds of 128 bits.
 MAX_NOISE_SEED = 2**128 - 1
 
 
@@ -39,22 +39,23 @@ def is_finite_number(value: Any) -> bool:
 
 
 def scalar_of(value: Any) -> Any:
-    """Return a scalar of NumPy or an array without dimensions as a Python object; any other object as it is."""
+    """Return a scalar or a zero-dimensional array of NumPy as a Python object, and any other object unchanged."""
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
 def named_values(value: Any) -> Any:
-    """Return a mapping, a named tuple, or a row of pandas or of a database as a dictionary, any other object as it is.
+    """Return a mapping, a named tuple, or a row of pandas or of a database as a dictionary.
 
-    Values that pandas calls missing are left out.
+    Missing values of a pandas row are left out. Any other object is returned unchanged, tables of pandas included.
     """
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "_asdict"):
         return value._asdict()
-    if not hasattr(value, "keys") or hasattr(value, "columns"):
-        return value
-    return dict(value.dropna() if hasattr(value, "dropna") else value)
+    is_table = hasattr(value, "columns")
+    if hasattr(value, "keys") and not is_table:
+        return dict(value.dropna() if hasattr(value, "dropna") else value)
+    return value
 
 
 def number_in(string: str) -> float | None:
@@ -77,17 +78,15 @@ def whole_number(name: str, value: Any, at_least: int, at_most: int | None = Non
     Raises:
         ArgumentError: if it is not a whole number of Python or NumPy, too small or too large.
     """
-    if at_most is not None:
-        if not (is_whole_number(value) and at_least <= value <= at_most):
-            raise ArgumentError(
-                f"{name} must be a whole number from {at_least} to {at_most}; given {short_repr(value)}"
-            )
+    if is_whole_number(value) and at_least <= value and (at_most is None or value <= at_most):
         return int(value)
-    if not is_whole_number(value):
-        raise ArgumentError(f"{name} must be a whole number of at least {at_least}; given {short_repr(value)}")
-    if value < at_least:
-        raise ArgumentError(f"{name} must be at least {at_least}; given {short_repr(value)}")
-    return int(value)
+    if at_most is not None:
+        allowed = f"a whole number from {at_least} to {at_most}"
+    elif is_whole_number(value):
+        allowed = f"at least {at_least}"
+    else:
+        allowed = f"a whole number of at least {at_least}"
+    raise ArgumentError(f"{name} must be {allowed}; given {short_repr(value)}")
 
 
 def seed_number(value: Any, name: str = "seed", at_most: int = MAX_SEED) -> int:
@@ -123,9 +122,7 @@ def require_probability(name: str, value: Number) -> Number:
 def require_word(name: str, value: Value, known: Iterable[str]) -> Value:
     """Return ``value``; raise ArgumentError unless it is in ``known``."""
     allowed = [str(word) for word in known]
-    if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be one of {allowed}; given {short_repr(value)}")
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(f"{name} must be one of {allowed}; given {short_repr(value)}{did_you_mean(value, allowed)}")
     return value
 

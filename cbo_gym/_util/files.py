@@ -1,4 +1,4 @@
-"""Writing files in one step, and tables as CSV that spreadsheets can open."""
+"""Write files atomically (completely or not at all), and tables as CSV that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, pri
 if TYPE_CHECKING:
     import polars as pl
 
-#: Remedies for errors of the operating system.
+# Remedies for errors of the operating system.
 _REMEDIES = {
     errno.ENOSPC: "free space on its disk, and try again",
     errno.EDQUOT: "free space in your quota, and try again",
@@ -28,22 +28,20 @@ _REMEDIES = {
     errno.EEXIST: "a folder of this path is a file; give another path",
     errno.ENOTDIR: "a folder of this path is a file; give another path",
 }
-
-
 # First characters of formulas in spreadsheets.
 FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def require_file(path: Path | str, *endings: str) -> Path:
-    """Return a path to which a file of a format can be written; write nothing yet.
+    """Return ``path`` as a Path if a file of the given format can be written there; nothing is written yet.
 
     Args:
         path: Path of the file.
-        endings: Extensions of this format, with their dots; the first is suggested in errors.
+        endings: Extensions of the format, with their dots; the first is suggested in errors.
 
     Raises:
-        ArgumentError: if it is a folder, or has another ending.
-        ArgumentTypeError: if it is not a path.
+        ArgumentError: if the path is a folder or has another ending.
+        ArgumentTypeError: if ``path`` is neither a string nor a Path.
     """
     if not isinstance(path, str | Path):
         raise ArgumentTypeError(f"the file must be given by its path; given {short_repr(path)}")
@@ -94,21 +92,20 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def csv_cell(string: str) -> str:
-    """Return a string as a cell of a CSV file: one line that no spreadsheet takes for a formula."""
+    """Return a string as a cell of a CSV file: one line, with an apostrophe in front of what looks like a formula."""
     line = printable(string)
-    return f"'{line}" if line.startswith(FORMULA_STARTS) or string.startswith(("\t", "\r")) else line
+    looks_like_formula = line.startswith(FORMULA_STARTS) or string.startswith(("\t", "\r"))
+    return f"'{line}" if looks_like_formula else line
 
 
 def csv_of(frame: pl.DataFrame) -> str:
-    """Return a table as CSV without a cell, header included, that spreadsheets take for a formula."""
+    """Return a table as CSV; its strings and column names pass through :func:`csv_cell`."""
     import polars as pl
 
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(map(csv_cell, frame.columns))
-    strings = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    lists = [name for name, dtype in frame.schema.items() if dtype == pl.List(pl.Float64)]
     cells = frame.with_columns(
-        *(pl.col(name).map_elements(csv_cell, return_dtype=pl.String) for name in strings),
-        *(pl.col(name).map_elements(lambda ends: str(list(ends)), return_dtype=pl.String) for name in lists),
+        pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String),
+        pl.col(pl.List(pl.Float64)).map_elements(lambda numbers: str(list(numbers)), return_dtype=pl.String),
     )
     return header.getvalue() + cells.write_csv(include_header=False)

@@ -1,4 +1,4 @@
-"""Names that are imported at their first use."""
+"""Names and methods whose modules are imported at the first use, so that ``import cbo_gym`` stays fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub ``__init__.pyi`` lists its names.
 
     Raises:
-        MissingExtraError: by ``__getattr__``, if the library of an extra is missing.
+        MissingExtraError: by the returned ``__getattr__``, if an optional dependency is not installed.
     """
     load, directory, names = lazy_loader.attach_stub(package, file)
 
@@ -33,7 +33,7 @@ class LazyMethod:
     """A method bound lazily to a function of another module, which is imported at the first use.
 
     Args:
-        path: ``"package.module:function"``; its first argument is the object.
+        path: ``"package.module:function"``; the function takes the object as its first argument.
         doc: docstring of the method.
     """
 

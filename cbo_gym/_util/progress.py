@@ -1,4 +1,4 @@
-"""A bar for work that takes more than two seconds; printed lines without a terminal."""
+"""Progress of long work: a bar in a terminal, and a line now and then if the error stream is a file or a pipe."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-# Seconds of work that prints nothing.
+# Seconds before the first line, so that short work prints none.
 QUIET_SECONDS = 2.0
 # Longest time between two lines, in seconds.
 LINE_SECONDS = 60.0
 # Least number of lines that long work prints.
-LINES = 20
+MIN_LINES = 20
 
 
 def progress_bar() -> Progress:
-    """Return a transient progress bar on the error stream; if that is not a terminal, print a line now and then."""
+    """Return a bar on the error stream that vanishes at the end, or lines if that stream is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return _Lines(console=console, disable=True)
@@ -53,13 +53,14 @@ class _Lines(Progress):
     def _print_line(self, task_id: TaskID) -> None:
         task = self._tasks[task_id]
         now = time.monotonic()
-        when, done = self._printed.setdefault(task_id, (now, task.completed))
-        if task.total is None or (task.elapsed or 0.0) < QUIET_SECONDS or task.completed == done:
+        last_time, last_completed = self._printed.setdefault(task_id, (now, task.completed))
+        elapsed, advance = task.elapsed or 0.0, task.completed - last_completed
+        if task.total is None or elapsed < QUIET_SECONDS or advance == 0:
             return
-        is_due = task.completed >= task.total or LINES * (task.completed - done) >= task.total
-        if is_due or now - when > LINE_SECONDS:
+        is_finished = task.completed >= task.total
+        if is_finished or MIN_LINES * advance >= task.total or now - last_time > LINE_SECONDS:
             self._printed[task_id] = (now, task.completed)
-            passed = f"{int(task.elapsed or 0) // 60}:{int(task.elapsed or 0) % 60:02}"
-            # An unfinished run counts by the share of its rounds that were played.
-            done_now = f"{task.completed:.1f}".removesuffix(".0")
-            self.console.print(f"{task.description}: {done_now} of {task.total:.0f} after {passed} min")
+            minutes, seconds = divmod(int(elapsed), 60)
+            # An unfinished run counts as the fraction of its rounds that were played.
+            completed = f"{task.completed:.1f}".removesuffix(".0")
+            self.console.print(f"{task.description}: {completed} of {task.total:.0f} after {minutes}:{seconds:02} min")

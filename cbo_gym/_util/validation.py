@@ -1,4 +1,4 @@
-"""Files with a schema: models that refuse unknown keys, and errors that name the field."""
+"""Base class of pydantic models of files, and readable messages for pydantic's validation errors."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_INPUT = 300
 
 
 class StrictModel(BaseModel):
-    """Model of a file or of a part of it; unknown keys are errors."""
+    """Model of a file, or of one section of a file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """Describe the error in each field of a file, with suggestions for misspelt keys.
+    """Return one message with the errors of all fields, and suggestions for misspelt keys.
 
     Args:
         error: Error of the validation.
-        model: Model of the file, for suggestions.
+        model: Model of the file, whose fields are suggested; without it, nothing is suggested.
     """
     errors = errors_by_path(error, model)
     remainder = [f"and {len(errors) - MAX_ERRORS} more"] if len(errors) > MAX_ERRORS else []
@@ -40,18 +40,18 @@ def field_errors(error: ValidationError, model: type[BaseModel] | None = None) -
 def errors_by_path(
     error: ValidationError, model: type[BaseModel] | None = None
 ) -> list[tuple[tuple[str | int, ...], str]]:
-    """Return each error of :func:`field_errors`, with the keys that lead to its field."""
+    """Return the keys that lead to each wrong field, and the message of its error."""
     errors = error.errors(include_url=False)
-    return [_describe(each, model) for each in errors if not _is_redundant(each, errors)]
+    return [_describe(details, model) for details in errors if not _is_redundant(details, errors)]
 
 
 def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
     """Return whether the error refuses a mapping as a whole while other errors name the fields inside it."""
-    path = error["loc"][:-1]
+    parent = error["loc"][:-1]
     return (
         error["type"].endswith("_type")
         and isinstance(error["input"], dict)
-        and any(len(other["loc"]) > len(error["loc"]) and other["loc"][: len(path)] == path for other in others)
+        and any(len(other["loc"]) > len(error["loc"]) and other["loc"][: len(parent)] == parent for other in others)
     )
 
 
@@ -59,7 +59,7 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
     path, known = _path_and_fields(error["loc"], model)
     location = ".".join(map(str, path)) or "(the entry)"
     given = repr(error["input"])
-    value = f", given {given if len(given) <= MAX_INPUT else given[:MAX_INPUT] + '...'}"
+    value = f", given {given}" if len(given) <= MAX_INPUT else f", given {given[:MAX_INPUT]}..."
     # The input of a missing field is the whole mapping, which is not shown.
     if error["type"] == "missing":
         return path, f"field {location}: {error['msg']}"
@@ -83,12 +83,13 @@ def _path_and_fields(
     path: list[str | int] = []
     models = [] if model is None else [model]
     for key in loc[:-1]:
-        if chosen := [chosen_model for chosen_model in models if chosen_model.__name__ == key]:
-            models = chosen
+        # In a union of models, pydantic adds the name of the model that it tried to the keys.
+        if members := [member for member in models if member.__name__ == key]:
+            models = members
             continue
         path.append(key)
-        below = [field.annotation for model in models if (field := model.model_fields.get(str(key)))]
-        models = [inner for annotation in below for inner in _models_in(annotation)] or models
+        fields = [model.model_fields.get(str(key)) for model in models]
+        models = [inner for field in fields if field for inner in _models_in(field.annotation)] or models
     return (*path, *loc[-1:]), sorted({name for model in models for name in model.model_fields})
 
 

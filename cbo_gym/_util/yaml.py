@@ -1,4 +1,7 @@
-"""Reads untrusted YAML files in bounded time and memory, without running code. A repeated key is an error."""
+"""Reader of YAML files that are not trusted: it bounds time and memory, and runs no code.
+
+Tags are refused, and so are keys that come twice.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ import yaml
 from cbo_gym.errors import ArgumentError
 
 MAX_BYTES = 500_000
-# Number of keys and values, lists and mappings included. Each alias counts as a copy of its target.
+# Number of keys and values; lists and mappings count too, and each alias counts as a copy of its target.
 MAX_NODES = 30_000
 MAX_DEPTH = 50
-# Part of the error message of a YAML parser that has its own limit of depth.
+# Part of the message of a parser whose own limit of depth is lower.
 TOO_DEEP = "maximum nesting depth"
 MAX_STRING = 10_000  # characters
 MAX_NUMBER = 100  # characters
@@ -30,7 +33,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
 
-for _tag, _pattern, _first in (
+for _tag, _pattern, _first_characters in (
     ("tag:yaml.org,2002:bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
     ("tag:yaml.org,2002:null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
     (INTEGER, "[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
@@ -41,7 +44,7 @@ for _tag, _pattern, _first in (
     ),
     (MERGE, "<<", "<"),
 ):
-    _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})\\Z"), list(_first))
+    _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})\\Z"), list(_first_characters))
 
 
 def _integer(_: Any, node: yaml.ScalarNode) -> int:
@@ -63,8 +66,7 @@ class Lines:
         root: Root of the file's nodes; None for an empty file.
 
     Raises:
-        ArgumentError: if a node is not allowed, or they are too many or too deep; an alias counts as a copy of its
-            target.
+        ArgumentError: if a node is not allowed, or the nodes are too many or nested too deeply.
     """
 
     def __init__(self, root: yaml.Node | None) -> None:
@@ -74,9 +76,9 @@ class Lines:
             self._add(root, (), ())
 
     def _add(self, node: yaml.Node, keys: tuple[str, ...], parents: tuple[yaml.Node, ...]) -> None:
-        """Check a node, and store the line of each key and item below it; below an alias, the lines of its target."""
-        # The target of an alias comes earlier in the file, so the last line is that of the alias.
-        line = max(each.start_mark.line for each in (*parents, node))
+        """Check a node, and store the line of each key and item below it."""
+        # Nodes below an alias have the lines of its target, which is earlier in the file: errors name the alias.
+        line = max(ancestor.start_mark.line for ancestor in (*parents, node))
         self._count += 1
         if self._count > MAX_NODES:
             raise _refusal(line, f"with its aliases written out this holds more than {MAX_NODES} parts")
@@ -93,19 +95,19 @@ class Lines:
             children = [(str(number), item, item) for number, item in enumerate(node.value)]
         elif node.tag in _NUMBERS and len(node.value) > MAX_NUMBER:
             raise _refusal(line, f"a number of {len(node.value)} digits; at most {MAX_NUMBER} are allowed")
-        for name, start, child in children:
-            self._lines[*keys, name] = start.start_mark.line + 1
+        for name, first_node, child in children:
+            self._lines[*keys, name] = first_node.start_mark.line + 1
             self._add(child, (*keys, name), (*parents, node))
 
     def of(self, path: KeyPath) -> int | None:
-        """Return the line of a value, or of its nearest parent in the file; None if the file has neither."""
+        """Return the line of a value, or of its nearest parent that is in the file; None if there is none."""
         keys = tuple(map(str, path))
         lengths = range(len(keys), 0, -1)
         return next((self._lines[keys[:length]] for length in lengths if keys[:length] in self._lines), None)
 
 
 def _check_keys(node: yaml.MappingNode) -> None:
-    """Make strings of all keys, ``no`` and ``null`` too; refuse one that comes twice or is no scalar."""
+    """Let all keys be strings, ``no`` and ``null`` too; refuse a key that comes twice, is a list or a mapping."""
     key_lines: dict[str, int] = {}
     for key, _ in node.value:
         line = key.start_mark.line
@@ -129,7 +131,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
-    """Return the contents of a YAML file, and the lines of its values; raise as :func:`read_yaml` does."""
+    """Return the contents of a YAML file, and the lines of its values; the errors are those of :func:`read_yaml`."""
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise ArgumentError("it is a device or a pipe, which might never end; give a file")
@@ -144,7 +146,7 @@ def read_yaml_with_lines(path: Path) -> tuple[Any, Lines]:
 
 
 def parse_yaml(data: bytes) -> tuple[Any, Lines]:
-    """Return the values of a YAML file, and the lines in which they begin; raise as :func:`read_yaml` does."""
+    """Return the contents of a YAML file, and the lines of its values, from the bytes of the file."""
     if len(data) > MAX_BYTES:
         raise ArgumentError(f"the file is larger than {MAX_BYTES} bytes, the most that is read")
     try:

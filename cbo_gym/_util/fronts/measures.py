@@ -10,39 +10,39 @@ Array = np.ndarray
 
 
 def non_dominated(vectors: Array) -> Array:
-    """Mark the vectors that no other vector dominates, boolean, shape ``(n,)``; of equal vectors only the first.
+    """Return a mask, shape ``(n,)``, of the vectors that no other vector dominates; of equal vectors only the first.
 
     A vector dominates another if no coordinate is smaller and one is larger.
     """
     vectors = np.asarray(vectors, dtype=float)
-    kept = np.zeros(len(vectors), dtype=bool)
-    # Dominating vectors come first, equal ones keep their order.
+    mask = np.zeros(len(vectors), dtype=bool)
+    # A vector comes after all vectors that dominate it; equal vectors keep their order.
     order = np.lexsort((np.arange(len(vectors)), *(-vectors.T[::-1])))
-    kept[order] = _non_dominated_in_order(vectors[order])
-    return kept
+    mask[order] = _non_dominated_in_order(vectors[order])
+    return mask
 
 
 def _non_dominated_in_order(ordered: Array) -> Array:
-    """Mark the vectors that no earlier vector dominates or equals; their order is descending and lexicographic."""
+    """Return the mask of :func:`non_dominated` for vectors in descending lexicographic order."""
     count, m = ordered.shape
     if m <= 2 or count < 2:
         best = np.maximum.accumulate(ordered[:, -1])
         return np.append(True, ordered[1:, -1] > best[:-1])[:count]
     if m == 3:
         return _staircase(ordered[:, 1:] - ordered[:, 1:].min(axis=0) + 1.0)[0]
-    kept, remaining = np.zeros(count, dtype=bool), np.arange(count)
-    while len(remaining):
-        first, remaining = remaining[0], remaining[1:]
-        kept[first] = True
-        remaining = remaining[(ordered[remaining] > ordered[first]).any(axis=1)]
-    return kept
+    mask, candidates = np.zeros(count, dtype=bool), np.arange(count)
+    while len(candidates):
+        best, candidates = candidates[0], candidates[1:]
+        mask[best] = True
+        candidates = candidates[(ordered[candidates] > ordered[best]).any(axis=1)]
+    return mask
 
 
 def hypervolume(vectors: Array, reference: Array) -> float:
     """Return the volume that vectors dominate above a reference point (Zitzler & Thiele 1998).
 
     Args:
-        vectors: shape ``(n, m)``, m at least 1; vectors that do not exceed the reference everywhere add nothing.
+        vectors: shape ``(n, m)``, m at least 1; those that do not exceed the reference in all coordinates add nothing.
         reference: shape ``(m,)``.
     """
     above = np.asarray(vectors, dtype=float).reshape(-1, len(reference)) - np.asarray(reference, dtype=float)
@@ -51,7 +51,7 @@ def hypervolume(vectors: Array, reference: Array) -> float:
 
 
 def _volume(front: Array) -> float:
-    """Return the hypervolume of positive vectors, none of which dominates another, by slices of the last objective."""
+    """Return the hypervolume of positive vectors that do not dominate each other, by slices of the last objective."""
     if len(front) == 0:
         return 0.0
     if front.shape[1] == 1:
@@ -69,20 +69,20 @@ def _volume(front: Array) -> float:
 
 def _staircase(points: Array) -> tuple[Array, Array]:
     """Add points one by one to the area that they dominate; return whether each adds to it, and the area after each."""
-    # Corners from the left; the area is ys[i] high between xs[i - 1] and xs[i]
+    # The corners of the area from left to right; between xs[i - 1] and xs[i] it is ys[i] high.
     xs, ys = [0.0, np.inf], [np.inf, 0.0]
     area, steps = 0.0, []
     for x, y in points.tolist():
         right = bisect_left(xs, x)
-        # Otherwise the corner on the right covers the point.
+        # Otherwise the next corner to the right dominates the point.
         if adds := y > ys[right]:
             area += (x - xs[right - 1]) * (y - ys[right])
             end = right + 1 if xs[right] == x else right
-            first = right
-            while ys[first - 1] <= y:
-                first -= 1
-                area += (xs[first] - xs[first - 1]) * (y - ys[first])
-            xs[first:end], ys[first:end] = [x], [y]
+            start = right
+            while ys[start - 1] <= y:
+                start -= 1
+                area += (xs[start] - xs[start - 1]) * (y - ys[start])
+            xs[start:end], ys[start:end] = [x], [y]
         steps.append((adds, area))
     added, areas = np.array(steps).reshape(-1, 2).T
     return added.astype(bool), areas

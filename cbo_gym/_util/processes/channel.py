@@ -1,7 +1,7 @@
-"""Messages between two processes over pipes; each arrives whole or not at all.
+"""Messages between a worker process and its caller over pipes; each message arrives whole or not at all.
 
-A question has a random number that its answer repeats, so a process cannot send answers before it is asked. All
-messages begin with a secret key of the channel, so no other process can ask or answer.
+Each call has a random number that its answer repeats, so a worker cannot send an answer in advance. All messages begin
+with a secret key of the channel, so no other process can make calls or answer them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import IO
 
 from cbo_gym.errors import OperationError
 
-# In front of each message: the key, the number of the question, the length.
+# What precedes each message: the key, the number of the call, the length of the message.
 HEAD = struct.Struct(">16sQQ")
 KEY_BYTES = 16
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 MAX_MESSAGE_BYTES = 2**31
-# Kinds of answers.
+# Kinds of messages from a worker: sent during a call, its result, its error.
 INTERIM, RETURNED, FAILED = "interim", "returned", "failed"
 
 
@@ -32,7 +32,7 @@ class DiedError(OperationError):
 
 
 class GarbledError(DiedError):
-    """The bytes received are not a message, or answer another question."""
+    """The bytes received are not a message, or answer another call."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Channel:
 
     @classmethod
     def to_worker(cls, process: Popen[bytes]) -> Channel:
-        """Return the channel to the process of a worker, which reads the key first."""
+        """Return the caller's end of the channel, and send the key to the worker."""
         assert process.stdin is not None
         assert process.stdout is not None
         key = secrets.token_bytes(KEY_BYTES)
@@ -54,9 +54,9 @@ class Channel:
 
     @classmethod
     def to_caller(cls) -> Channel:
-        """Return the channel from the process of a worker, which is this process, to its caller.
+        """Return the worker's end of the channel; this process is the worker.
 
-        From now on, the process prints to the error stream, and its standard input is empty.
+        From now on, this process prints to the error stream, and its standard input is empty.
         """
         calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -64,7 +64,7 @@ class Channel:
         return cls(calls, answers, calls.read(KEY_BYTES))
 
     def send(self, number: int, message: bytes) -> None:
-        """Write a question or an answer.
+        """Write a call or an answer.
 
         Raises:
             OSError: if the other process no longer reads.
@@ -76,7 +76,7 @@ class Channel:
         """Return the number and the content of the next message; None if the stream ends before the message does.
 
         Raises:
-            GarbledError: if something else is written to the stream, or a message of more than ``max_bytes`` bytes.
+            GarbledError: if the stream holds something else, or a message of more than ``max_bytes`` bytes.
         """
         head = self.incoming.read(HEAD.size)
         if len(head) < HEAD.size:
@@ -91,15 +91,15 @@ class Channel:
 
 
 def die_with_parent() -> None:
-    """On Linux, let the kernel end this process with its parent, even while compiled code holds Python's lock."""
+    """On Linux, let the kernel kill this process when its parent dies, even while compiled code holds the GIL."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def guard_process() -> None:
-    """On Linux, close this process to others of its user: its memory, environment variables and open files.
+    """On Linux, hide memory, environment variables and open files of this process from other processes of its user.
 
-    Debuggers and profilers cannot attach to it either; root can.
+    Debuggers and profilers cannot attach to it either, unless they run as root.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)

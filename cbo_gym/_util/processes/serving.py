@@ -1,4 +1,4 @@
-"""The process of a :class:`~cbo_gym._util.processes.worker.Worker`: makes the calls and answers in plain data."""
+"""The main loop of a worker process, see :mod:`cbo_gym._util.processes.worker`: it makes calls and answers them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cbo_gym.errors import abridge, message_of
 
 
 class _CurrentCall:
-    """Number of the one call that this process is making, and the channel to the caller."""
+    """The call that this process is making: its number, and the channel to the caller."""
 
     channel: Channel
     number: int
@@ -28,29 +28,29 @@ def serve(listening: bool) -> None:
     """Receive and make calls until the caller has ended.
 
     Args:
-        listening: Whether a thread notices during a call that the caller has died.
+        listening: Whether a thread watches the channel and ends this process when the caller dies during a call.
     """
     die_with_parent()
     _CurrentCall.channel = channel = Channel.to_caller()
-    take: Callable[[], tuple[int, bytes] | None] = channel.receive
+    receive: Callable[[], tuple[int, bytes] | None] = channel.receive
     if listening:
-        waiting: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
-        threading.Thread(target=_listen, args=(channel, waiting), daemon=True).start()
-        take = waiting.get
-    while (received := take()) is not None:
+        calls: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
+        threading.Thread(target=_listen, args=(channel, calls), daemon=True).start()
+        receive = calls.get
+    while (received := receive()) is not None:
         _CurrentCall.number, call = received
         channel.send(_CurrentCall.number, _answer(call))
 
 
-def say(value: Any) -> None:
-    """In a call to a worker, send plain data to the caller before the answer."""
+def send_to_caller(value: Any) -> None:
+    """Send plain data to the caller from inside a call, before its answer."""
     _CurrentCall.channel.send(_CurrentCall.number, write_plain((INTERIM, value)))
 
 
-def _listen(channel: Channel, waiting: SimpleQueue[tuple[int, bytes]]) -> None:
+def _listen(channel: Channel, calls: SimpleQueue[tuple[int, bytes]]) -> None:
     with suppress(GarbledError):
         while (message := channel.receive()) is not None:
-            waiting.put(message)
+            calls.put(message)
     # The caller is gone, or another process wrote to the pipe: end the call and all processes that it started.
     if os.name == "posix":
         os.killpg(0, signal.SIGKILL)
@@ -62,6 +62,7 @@ def _answer(call: bytes) -> bytes:
     try:
         function, item = pickle.loads(call)
         return write_plain((RETURNED, function(item)))
-    except BaseException as error:  # also SystemExit: only the caller ends this process
+    # This includes SystemExit, because only the caller ends this process.
+    except BaseException as error:
         strings = (type(error).__name__, message_of(error), traceback.format_exc())
         return write_plain((FAILED, list(map(abridge, strings))))

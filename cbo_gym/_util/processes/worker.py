@@ -1,11 +1,11 @@
-"""Calls in other processes, with limits of time and memory.
+"""Function calls in other processes, with limits of time and memory, for runs of agents and code of strangers.
 
-A worker is a fresh interpreter that receives calls through its standard streams. So a script that starts one needs no
-``if __name__ == "__main__"``, and a daemon process (such as Dask's) can start one. A worker ends with its caller. It
-leads a process group, which is ended as a whole.
+A worker is a new Python interpreter that receives calls through its standard streams. So a script that starts one needs
+no ``if __name__ == "__main__"``, and a daemon process (such as Dask's) can start one. A worker ends with its caller,
+and all processes that it started end with it.
 
-A worker unpickles its caller's messages and answers in plain data, because untrusted code may run in it. The pools of
-loky and pebble are not used, because they unpickle answers, limit no memory and end no process groups.
+A worker unpickles the calls. Its answers are plain data (:mod:`cbo_gym._util.plain`), because untrusted code may run in
+it. The pools of loky and pebble unpickle answers, limit no memory and do not end the processes that a call started.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from cbo_gym.errors import ArgumentError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-HAS_GROUPS = os.name == "posix"
+HAS_PROCESS_GROUPS = os.name == "posix"
 MEBIBYTE = 2**20
-# A process that still holds more than this share of its memory limit after a call is not used again.
-MAX_HELD_SHARE = 0.25
+# A process that still holds more than this fraction of its memory limit after a call is not used again.
+MAX_HELD_FRACTION = 0.25
 # Seconds between two checks of a process.
 WATCH_SECONDS = 0.05
-# Seconds that a process has to exit after its streams have ended; then it is killed.
-PATIENCE = 5.0
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-# SIGINT goes to all processes of a terminal, but only the parent decides how a sweep ends. The call of prctl does what
-# channel.guard_process does, already before the import, which takes a while.
+# Seconds that a process has to exit after its streams have ended, before it is killed.
+EXIT_SECONDS = 5.0
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+# A worker ignores SIGINT, which a terminal sends to all its processes: only the caller decides how a sweep ends. The
+# call of prctl is that of channel.guard_process, which cannot be imported as early.
 START = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import ctypes; "
     "sys.platform == 'linux' and ctypes.CDLL(None).prctl(4, 0); sys.path[:] = {path!r}; "
@@ -105,17 +105,17 @@ NO_LIMITS = Limits()
 
 
 class Worker:
-    """Runs calls in one process, which the first call starts; the next call replaces a process that has ended.
+    """Makes calls in one process, which ends when this object is closed or garbage-collected.
 
-    The process ends with this object.
+    The first call starts the process. If the process has ended, the next call starts another.
 
     Args:
         limits: Limits of each call. A call that exceeds the memory limit in a process that earlier calls used is
             repeated in a new process, because the earlier calls may hold that memory.
         max_answer_bytes: Largest size of an answer.
         variables: Environment variables of the process, in addition to those of this one.
-        listening: Whether a thread of the process ends a call when the caller dies, which the kernel does on Linux.
-            Waiting for a thread takes as long as a short call.
+        listening: Whether a thread of the process watches for the death of the caller. On Linux the kernel kills the
+            process in any case; the thread doubles the time of a short call.
     """
 
     def __init__(
@@ -148,9 +148,10 @@ class Worker:
         Args:
             function: Function that returns plain data, see :mod:`cbo_gym._util.plain`.
             item: The argument of the function.
-            keep: Whether the process is used for the next call, with all changes that this call makes in it.
+            keep: Whether the next call uses the same process, with all changes that this call made in it.
             on_message: Called with each message that the call sends by
-                :func:`~cbo_gym._util.processes.serving.say`; the process is ended if ``on_message`` raises.
+                :func:`~cbo_gym._util.processes.serving.send_to_caller`; the process is ended if
+                ``on_message`` raises.
             time_limit: Seconds, instead of the worker's own limit.
             pack: Pickles function and item.
 
@@ -160,7 +161,7 @@ class Worker:
             DiedError: if the process ends before it answers, by itself or because of a limit, or its answer is invalid.
         """
         limits = self._limits if time_limit is None else replace(self._limits, time_limit=time_limit)
-        used = self._process is not None
+        is_used = self._process is not None
         process = self._get_process()
         try:
             answer = process.ask(pack((function, item)), limits, self._max_answer_bytes, on_message)
@@ -171,13 +172,13 @@ class Worker:
         if answer is None:
             # The streams of a process end shortly before it does.
             with suppress(subprocess.TimeoutExpired):
-                process.popen.wait(timeout=PATIENCE)
+                process.popen.wait(timeout=EXIT_SECONDS)
             self._end()
-            if used and process.exceeded_memory:
+            if is_used and process.exceeded_memory:
                 return self.call(function, item, keep=keep, on_message=on_message, time_limit=time_limit, pack=pack)
             raise process.kill_reason or DiedError(describe_end(process.popen.wait()))
         limit = self._limits.memory_limit
-        if not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD_SHARE * limit):
+        if not keep or (limit is not None and _resident(process.popen.pid) > MAX_HELD_FRACTION * limit):
             self._end()
         return answer[0]
 
@@ -208,7 +209,7 @@ class Worker:
 class _Process:
     """A process, and a thread that kills it if a call exceeds its limits.
 
-    If the process ends during a call, the thread kills its descendants, which may hold its streams open.
+    If the process ends during a call, the thread also kills its descendants, which may keep its streams open.
 
     Attributes:
         popen: The process.
@@ -267,9 +268,9 @@ class _Process:
         time_limit, mebibytes = self._limits.time_limit, self._limits.memory_limit
         if time_limit is not None and seconds > time_limit:
             self.kill_reason = LateError(f"took longer than the time limit of {time_limit:g} s")
-        elif mebibytes is not None and (used := _resident(self.popen.pid)) > mebibytes:
+        elif mebibytes is not None and (held := _resident(self.popen.pid)) > mebibytes:
             self.exceeded_memory = True
-            self.kill_reason = DiedError(f"used {used:.0f} MiB of memory; the limit is {mebibytes:g} MiB")
+            self.kill_reason = DiedError(f"used {held:.0f} MiB of memory; the limit is {mebibytes:g} MiB")
         if self.kill_reason or self.popen.poll() is not None:
             kill(self.popen)
 
@@ -287,7 +288,7 @@ def start_process(variables: Mapping[str, str], listening: bool) -> subprocess.P
     """Start a process in its own group that receives calls through its standard streams; see :class:`Worker`."""
     # Python ignores entries of other types.
     path = [entry for entry in sys.path if isinstance(entry, str)]
-    # The pipes are open files of this process, which others must not open.
+    # Other processes must not open the pipes, which are open files of this process.
     guard_process()
     return _starter.submit(
         subprocess.Popen,
@@ -295,8 +296,8 @@ def start_process(variables: Mapping[str, str], listening: bool) -> subprocess.P
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # Workers run in parallel, so each uses one thread.
-        env={**dict.fromkeys(THREADS, "1"), **os.environ, **variables},
-        process_group=0 if HAS_GROUPS else None,
+        env={**dict.fromkeys(THREAD_VARIABLES, "1"), **os.environ, **variables},
+        process_group=0 if HAS_PROCESS_GROUPS else None,
     ).result()
 
 
@@ -319,7 +320,7 @@ def _renew_starter() -> None:
     _starter = ThreadPoolExecutor(1)
 
 
-if HAS_GROUPS:
+if HAS_PROCESS_GROUPS:
     # A fork does not inherit the thread.
     os.register_at_fork(after_in_child=_renew_starter)
 
@@ -346,17 +347,18 @@ def _resident(pid: int) -> float:
 def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and its descendants, with the rest of the process groups that they lead."""
     family = _family(process.pid)
-    leaders = {process.pid}
-    for pid in (member.pid for member in family) if HAS_GROUPS else ():
-        # The process may just have ended. A group that it does not lead must not be killed: it may be the caller's.
+    groups = {process.pid} if HAS_PROCESS_GROUPS else set()
+    for member in family:
+        # The member may just have ended. A group that it does not lead may be the caller's, and is not killed.
         with suppress(OSError):
-            leaders |= {pid} & {os.getpgid(pid)}
+            if HAS_PROCESS_GROUPS and os.getpgid(member.pid) == member.pid:
+                groups.add(member.pid)
     for member in family:
         with suppress(psutil.Error):
             member.kill()
-    for pid in leaders if HAS_GROUPS else ():
+    for group in groups:
         with suppress(OSError):
-            os.killpg(pid, signal.SIGKILL)
+            os.killpg(group, signal.SIGKILL)
 
 
 def describe_end(status: int) -> str:

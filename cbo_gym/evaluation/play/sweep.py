@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 
 from cbo_gym._util.arguments import require_word, whole_number
 from cbo_gym._util.processes.channel import DiedError
-from cbo_gym._util.processes.serving import say
+from cbo_gym._util.processes.serving import send_to_caller
 from cbo_gym._util.processes.worker import NO_LIMITS, Limits, Worker
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.errors import ArgumentError, OperationError, abridge
@@ -330,7 +330,7 @@ def _on_worker(job: Job, limits: Limits) -> Run:
 
 def _play_and_encode(job: Job, times: int) -> str:
     """Play a job in a worker process and send at most ``times`` rounds; return the run's file in Base64."""
-    callbacks = [Sampled(lambda played: say(vars(played)), times)] if times else []
+    callbacks = [Sampled(lambda played: send_to_caller(vars(played)), times)] if times else []
     return b64encode(run_to_bytes(run_job(job, callbacks))).decode()
 
 
