@@ -1,1 +1,1 @@
-"""Names of agents and environments: labels with parameters, entry points, finding classes, and cards."""
+"""Find agents by name: labels with parameters, entry points of packages, import paths, and agents' cards."""

@@ -1,7 +1,7 @@
-"""Admission of an agent's label from an untrusted file, before any of its code is run.
+"""Check an agent's label from an untrusted file, such as a submission to the leaderboard, before its code is run.
 
-Labels are data. They name installed agents, with literals as parameters, of the declared types. An import path is
-followed only if the person who checks the file allows that very path.
+A label names an installed agent, with literals of the declared types as parameters. An import path is followed only if
+the person who checks the file allows that very path.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from cbo_gym.agent_registry.labels import Spec, is_import_path
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.errors import ArgumentError, did_you_mean
 
-# Keyword -> its type; Any if no type is declared.
+# Name of a parameter -> its type; Any if no type is declared.
 ParameterTypes = Mapping[str, Any]
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 def admit_agent(label: str, allow: Collection[str] = ()) -> Spec:
-    """Return the agent that a label of a file names: an installed one, or one of the allowed import paths.
+    """Parse a label that names an installed agent or one of the allowed import paths.
 
-    No third-party code is run; third-party agents check their parameters in their own process.
+    No third-party code is run, so parameters of third-party agents are not checked.
 
     Raises:
-        ArgumentError: if the label is neither, or has a parameter that the agent of this package does not declare.
+        ArgumentError: if the label names anything else, or an agent of this package that does not declare a parameter.
     """
     spec = Spec.parse(label)
     if spec.name in zoo():
@@ -45,11 +45,11 @@ def admit_agent(label: str, allow: Collection[str] = ()) -> Spec:
 
 @cache
 def parameter_types(factory: Callable[..., Any], *kinds: Any) -> ParameterTypes:
-    """Return the named parameters of a class or a function, with their types.
+    """Return the parameters of a class or a function, with their types.
 
     Args:
         factory: Class or function.
-        kinds: Kinds of parameters; by default all that can be passed by name.
+        kinds: Kinds of parameters (``inspect.Parameter.kind``); by default all that can be passed by name.
     """
     kinds = kinds or (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     hints = typing.get_type_hints(factory.__init__ if isinstance(factory, type) else factory)  # type: ignore[misc]
@@ -57,28 +57,25 @@ def parameter_types(factory: Callable[..., Any], *kinds: Any) -> ParameterTypes:
     return {parameter.name: hints.get(parameter.name, Any) for parameter in parameters if parameter.kind in kinds}
 
 
-def require_parameters(spec: Spec, known: ParameterTypes, subject: str) -> None:
-    """Check the parameters of a label against the declared ones.
+def require_parameters(spec: Spec, declared: ParameterTypes, subject: str) -> None:
+    """Check that the parameters of a label are declared; ``subject`` names their owner in errors.
 
     Raises:
-        ArgumentError: if one is not declared, or its value has another type.
+        ArgumentError: if a parameter is not declared, or its value has another type.
     """
     for name, value in spec.parameters:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise ArgumentError(
-                f"{subject} takes {', '.join(sorted(known)) or 'no parameters'}; given also {name!r}{hint}"
-            )
-        if not _fits(value, known[name]):
-            raise ArgumentError(f"{name} of {subject} must be {inspect.formatannotation(known[name])}; given {value!r}")
+        if name not in declared:
+            names, hint = ", ".join(sorted(declared)) or "no parameters", did_you_mean(name, declared)
+            raise ArgumentError(f"{subject} takes {names}; given also {name!r}{hint}")
+        if not _fits(value, declared[name]):
+            allowed = inspect.formatannotation(declared[name])
+            raise ArgumentError(f"{name} of {subject} must be {allowed}; given {value!r}")
 
 
 def _fits(value: Any, annotation: Any) -> bool:
     try:
         TypeAdapter(annotation, config=_STRICT).validate_python(value)
-        return True
-    except ValidationError:
+    # Pydantic makes no schema for some types, which no literal has.
+    except (ValidationError, PydanticSchemaGenerationError):
         return False
-    # A type that no literal has.
-    except PydanticSchemaGenerationError:
-        return False
+    return True

@@ -1,7 +1,7 @@
-"""An agent's card: its modes, its parameters with their meanings, its source.
+"""Cards of agents for ``cbo-gym agents``: feedback modes, parameters with their meanings, and source of the method.
 
-Cards are read from the class: ``modes``, the signature, and the docstrings of the class and its module, in Google's
-style.
+A card is made from the agent's class: its attribute ``modes``, its signature, and the docstrings of the class and its
+module, in Google's style.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from typing import Any
 from cbo_gym.agent_registry.finding import find_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 
-# A line such as "beta (float): its meaning".
+# A line such as "beta (float): its meaning", with the names and the meaning as groups.
 ARGUMENT = re.compile(r"\*{0,2}(\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?: *(.*)")
-ROLE = re.compile(r":\w+:`~?([^`]*)`")
+# A cross-reference in reStructuredText, such as ":class:`~package.Class`".
+CROSS_REFERENCE = re.compile(r":\w+:`~?([^`]*)`")
 ARGS = "Args:"
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Parameter:
 
     Attributes:
         name: name of the parameter, with the stars of ``*args`` or ``**kwargs``.
-        default: its ``repr``; None without a default.
-        meaning: description in the docstring; empty if it has no description.
+        default: ``repr`` of the default; None if there is none.
+        meaning: description in the docstring; empty if there is none.
     """
 
     name: str
@@ -44,9 +46,9 @@ class AgentCard:
     """The card of an agent.
 
     Attributes:
-        name: name on the command line.
+        name: name of the agent, or its import path.
         defined_in: import path of its class or function.
-        modes: the feedback modes that it plays; empty if its class has none.
+        modes: feedback modes that the agent plays; empty if its class does not list them.
         summary: first paragraph of the docstring of its class.
         source: the method's name and paper, from the docstring of its module.
         parameters: its parameters, in their order.
@@ -61,7 +63,7 @@ class AgentCard:
 
 
 def agent_card(name: str) -> AgentCard:
-    """Return the card of an installed agent, or of an import path.
+    """Return the card of an installed agent, or of the agent with an import path.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot be imported.
@@ -75,9 +77,9 @@ def agent_card(name: str) -> AgentCard:
         signature = {}
     parameters = []
     for keyword, parameter in signature.items():
-        stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)
         default = None if parameter.default is parameter.empty else repr(parameter.default)
-        parameters.append(Parameter(f"{stars}{keyword}", default, meanings.get(keyword, "")))
+        label = STARS.get(parameter.kind, "") + keyword
+        parameters.append(Parameter(label, default, meanings.get(keyword, "")))
     module = str(getattr(factory, "__module__", ""))
     return AgentCard(
         name=name,
@@ -108,7 +110,7 @@ def card_of(data: Mapping[str, Any]) -> AgentCard:
 
 
 def _meanings(factory: Any) -> dict[str, str]:
-    """Return parameter -> meaning; a class inherits the meanings that its docstring lacks."""
+    """Return parameter -> meaning; a class inherits meanings that its own docstring does not give."""
     meanings: dict[str, str] = {}
     for documented in reversed(factory.__mro__ if isinstance(factory, type) else [factory]):
         meanings |= _arguments(documented.__doc__)
@@ -116,16 +118,18 @@ def _meanings(factory: Any) -> dict[str, str]:
 
 
 def _arguments(doc: str | None) -> dict[str, str]:
-    """Return the section ``Args`` of a docstring."""
+    """Return parameter -> meaning of the section ``Args`` of a docstring."""
     lines = inspect.cleandoc(doc or "").splitlines()
+    if ARGS not in lines:
+        return {}
     meanings: dict[str, str] = {}
     names: list[str] = []
-    for line in lines[lines.index(ARGS) + 1 :] if ARGS in lines else ():
+    for line in lines[lines.index(ARGS) + 1 :]:
         if line and not line.startswith(" "):
             # The next section begins here.
             break
-        entry = ARGUMENT.fullmatch(line[4:]) if not line[4:].startswith(" ") else None
-        if entry:
+        is_continued = line[4:].startswith(" ")
+        if not is_continued and (entry := ARGUMENT.fullmatch(line[4:])):
             names = re.findall(r"\w+", entry[1])
             meanings |= dict.fromkeys(names, entry[2])
         else:
@@ -139,4 +143,4 @@ def _first_paragraph(doc: str | None) -> str:
 
 def _plain(doc: str) -> str:
     """Remove markup and line breaks."""
-    return " ".join(ROLE.sub(r"\1", doc).replace("``", "").split())
+    return " ".join(CROSS_REFERENCE.sub(r"\1", doc).replace("``", "").split())

@@ -1,4 +1,7 @@
-"""Find and create agents by the names in this and other installed packages, or by import path."""
+"""Find and create agents: by their names in this and other installed packages, or by an import path.
+
+Other packages publish agents as entry points of the group ``cbo_gym.agents``.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,10 @@ from cbo_gym.errors import (
 )
 from cbo_gym.task import Mode
 
+# Name of a package whose metadata gives none.
 NAMELESS = "without a name"
 AGENT_METHODS = ("reset", "act", "update", "recommend")
-# Start of Python's own suggestion in the TypeError of an unknown parameter, since Python 3.13.
+# Start of Python's own suggestion in the TypeError of an unknown parameter, since Python 3.13; ours replaces it.
 PYTHON_SUGGESTION = ". Did you mean "
 
 
@@ -43,7 +47,7 @@ def known_agents() -> tuple[str, ...]:
 
 def _other_entry_points() -> tuple[EntryPoint, ...]:
     """Return the entry points of other packages, including any with the name of an agent of this package."""
-    # A new package changes the time of its folder.
+    # An installation changes the time of a folder, and so the key of the cache.
     return _read_entry_points(tuple((str(folder), _last_change(folder)) for folder in sys.path))
 
 
@@ -52,8 +56,8 @@ def _other_entry_points() -> tuple[EntryPoint, ...]:
 def _read_entry_points(folders: object) -> tuple[EntryPoint, ...]:
     """Read the entry points of other packages; ``folders`` is only the key of the cache."""
     points = entry_points(group=GROUP)
+    # Metadata is parsed once per package, not once per entry point.
     packages = {id(point.dist): point.dist for point in points if point.dist}
-    # Parse the metadata once per package, not once per entry point.
     own_ids = [key for key, package in packages.items() if _distribution_name(package) == DISTRIBUTION]
     return tuple(point for point in points if id(point.dist) not in own_ids)
 
@@ -84,11 +88,10 @@ def create_agent(spec: Spec | str) -> Any:
     An import path runs the code of that module, so only pass paths that you trust.
 
     Args:
-        spec: the name or import path with parameters, or its label, such as ``"GP-UCB(beta=0.5)"``.
+        spec: name or import path, with parameters, as a Spec or as a label such as ``"GP-UCB(beta=0.5)"``.
 
     Raises:
-        ArgumentError: if there is no such agent, it does not take the parameters, or a library that it needs is
-            missing.
+        ArgumentError: if there is no such agent, it refuses the parameters, or a library that it needs is missing.
         ArgumentTypeError: if the result lacks a method of the Agent interface.
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
@@ -129,7 +132,7 @@ def agent_of(source: Any) -> Any:
 
 
 def _hints(factory: Any, names: Iterable[str]) -> str:
-    """Suggest the closest parameter of ``factory`` for each of ``names`` that it lacks."""
+    """Suggest parameters of ``factory`` that are close to those of ``names`` that it does not take."""
     try:
         known = inspect.signature(factory).parameters
     except (TypeError, ValueError):
@@ -155,7 +158,7 @@ def require_agent(agent: Any) -> Any:
 
 
 def find_agent(name: str) -> Any:
-    """Return the class or function that creates the agent with a name or an import path.
+    """Return the class or function that creates the agent of a name or an import path.
 
     Raises:
         ArgumentError: if there is no such agent, or it cannot be imported.
@@ -169,8 +172,8 @@ def find_agent(name: str) -> Any:
             f"more than one package has an agent {name!r}: {' and '.join(map(_package_name, others))}; keep one, "
             f"or use the import path of the agent, {' or '.join(point.value for point in others)}"
         )
-    for point in others:
-        return _load(point.value, display_name(name))
+    if others:
+        return _load(others[0].value, display_name(name))
     if not is_import_path(name):
         raise ArgumentError(
             f"no agent is called {name!r}{name_hint(name, known_agents(), AGENTS_LISTED_BY)}"
@@ -180,7 +183,7 @@ def find_agent(name: str) -> Any:
 
 
 def require_unshared(name: str) -> None:
-    """Check that no other package has an agent with the name of one of this package.
+    """Check that no other package has an agent ``name``, which is the name of an agent of this package.
 
     Raises:
         ArgumentError: if another package has one.
@@ -194,13 +197,13 @@ def require_unshared(name: str) -> None:
 
 
 def display_name(name: str) -> str:
-    """Return the name of an agent for messages, with its package if that is not this one."""
+    """Return the name of an agent for messages, with its package if it is another than this one."""
     packages = [_package_name(point) for point in _other_entry_points() if point.name == name]
     return f"the agent {short_repr(name)}" + (f" of the package {' and '.join(packages)}" if packages else "")
 
 
 def modes_of(factory: Any) -> tuple[str, ...]:
-    """Return the feedback modes in the attribute ``modes`` of an agent's class; empty if it has no such attribute."""
+    """Return the feedback modes in the attribute ``modes`` of an agent's class; empty without that attribute."""
     modes = getattr(factory, "modes", ())
     return tuple(mode.value for mode in Mode if isinstance(modes, Collection) and mode in modes)
 
@@ -225,7 +228,7 @@ def _load(path: str, description: str) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """Return an error with the last line of the user's code in its traceback, ``(line 3 of /home/me/mine.py)``."""
+    """Return an error's message, and where the user's code raised it: ``(line 3 of /home/me/mine.py)``."""
     message = f"{type(error).__name__}: {shorten(message_of(error))}"
     if isinstance(error, SyntaxError) and error.filename:
         return f"{message} (line {error.lineno} of {error.filename})"

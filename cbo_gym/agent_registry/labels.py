@@ -1,17 +1,20 @@
-"""Labels of agents and environments, with their parameters: ``GP-UCB(beta=0.5)``, ``CBO/BinaryTree-v0(depth=3)``."""
+"""Labels: names of agents and environments with their parameters, which identify them in results and commands.
+
+Examples are ``GP-UCB(beta=0.5)`` and ``CBO/BinaryTree-v0(depth=3)``.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from cbo_gym.errors import ArgumentError, name_hint, short_repr, shorten
 
-# Wildcards in patterns of labels.
+# Wildcards in patterns of labels, and what they stand for.
 WILDCARDS = {"*": "any text", "?": "one character"}
 # Commands that error messages suggest.
 AGENTS_LISTED_BY = "cbo-gym agents"
@@ -24,7 +27,7 @@ MAX_CHARACTERS = 10_000
 
 @dataclass(frozen=True)
 class Spec:
-    """A name and keyword arguments; the string form is its label in results."""
+    """A name and keyword arguments, whose ``str`` is the label; the parameters are sorted by name."""
 
     name: str
     parameters: tuple[tuple[str, Any], ...] = ()
@@ -46,14 +49,14 @@ class Spec:
             return cls(name)
         try:
             call = ast.parse(f"f({arguments}", mode="eval").body
-            if not (name and isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args) or any(
-                keyword.arg is None for keyword in call.keywords
-            ):
-                raise ValueError("only keyword arguments are allowed, in one pair of parentheses")
+            match call:
+                case ast.Call(func=ast.Name(), args=[], keywords=keywords) if name and all(key.arg for key in keywords):
+                    parameters = {str(key.arg): ast.literal_eval(key.value) for key in keywords}
+                case _:
+                    raise ValueError("only keyword arguments are allowed, in one pair of parentheses")
             if any(isinstance(node, ast.Set) for node in ast.walk(call)):
                 raise ValueError("a set has no order, so its label would vary; write a list")
-            parameters = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-            spec = cls(name, tuple(sorted(parameters.items())))
+            spec = cls(name).with_parameters(parameters)
             # Writing the label must succeed as well.
             str(spec)
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
@@ -64,7 +67,7 @@ class Spec:
 
     @classmethod
     def from_label(cls, label: str) -> Spec:
-        """Read a label in results; a label of any other form is a name without parameters."""
+        """Read a label of results; a string of another form is taken as a name without parameters."""
         try:
             return cls.parse(label)
         except ArgumentError:
@@ -73,6 +76,10 @@ class Spec:
     @property
     def keywords(self) -> dict[str, Any]:
         return dict(self.parameters)
+
+    def with_parameters(self, changes: Mapping[str, Any]) -> Spec:
+        """Return this Spec with some parameters added or changed."""
+        return Spec(self.name, tuple(sorted({**self.keywords, **changes}.items())))
 
     # Values may be lists, which have no hash.
     def __hash__(self) -> int:
@@ -83,7 +90,7 @@ class Spec:
 
     @property
     def short_label(self) -> str:
-        """The label for messages, shortened."""
+        """The label with long parameters cut off, for messages."""
         return shorten(self._to_string(short_repr))
 
     def _to_string(self, write: Callable[[Any], str]) -> str:
@@ -92,12 +99,12 @@ class Spec:
 
 
 def is_import_path(name: Any) -> bool:
-    """Return whether this is the import path of an object: ``package.module:Class``."""
+    """Return whether a name is an import path: ``package.module:Class``."""
     return isinstance(name, str) and _IMPORT_PATH.fullmatch(name) is not None
 
 
 def import_paths(label: str) -> list[str]:
-    """Return the import paths in a label: its name or values of its parameters."""
+    """Return the import paths in a label, which are its name or values of its parameters."""
     spec = Spec.from_label(label)
     return [value for value in (spec.name, *spec.keywords.values()) if is_import_path(value)]
 
@@ -116,7 +123,7 @@ def matches(label: str, patterns: Iterable[str]) -> bool:
 
 
 def expand(labels: Iterable[str], known: Sequence[str], listed_by: str) -> list[str]:
-    """Replace every pattern, a name with :data:`WILDCARDS` and without parameters, by the known names that fit it.
+    """Replace every pattern, which is a label with :data:`WILDCARDS` but no parameters, by the known names that fit it.
 
     Args:
         labels: labels or patterns.

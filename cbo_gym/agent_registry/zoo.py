@@ -1,4 +1,4 @@
-"""The published names of this package's agents: the entry points in pyproject.toml."""
+"""The zoo: the agents of this package, by the names of their entry points in pyproject.toml."""
 
 from __future__ import annotations
 

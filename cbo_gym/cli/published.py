@@ -90,12 +90,12 @@ def publish(
 
 def _warn_of_differences(path: Path) -> None:
     """Print how a submission differs from the suite of its name, because check-submission would refuse it."""
-    from cbo_gym.evaluation.runs.suite_runs import differences
+    from cbo_gym.evaluation.runs.suite_runs import describe_differences
     from cbo_gym.evaluation.store.codec import read_store_file
     from cbo_gym.evaluation.suites import load_all
 
     suite = next((suite for suite in load_all() if suite.name == path.stem), None)
-    messages = list(differences(suite, read_store_file(path))) if suite else []
+    messages = list(describe_differences(suite, read_store_file(path))) if suite else []
     for message in messages[:MAX_DIFFERENCES]:
         say(printable(message), "yellow")
     if messages:

@@ -1,6 +1,6 @@
-"""Pictures of diagrams: layout, and drawing by Matplotlib, which is imported for the first picture.
+"""Pictures of causal diagrams, drawn by Matplotlib, which is imported for the first picture.
 
-It does not import systems or environments, because the module of diagrams imports it.
+This package does not import systems or environments, because ``CausalDiagram`` imports it.
 """
 
 from cbo_gym._util.lazy import attach_stub

@@ -1,4 +1,7 @@
-"""Diagrams as pictures, with a box for each node and an arrow for each edge, drawn by Matplotlib without pyplot."""
+"""Pictures of causal diagrams: a box for each node and an arrow for each edge, drawn by Matplotlib without pyplot.
+
+Environments (``render``), studies and the documentation fill the boxes with values and actions.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cbo_gym.drawing.edges import Edge, crowds, curve_of
+from cbo_gym.drawing.edges import Edge, crowding, curve_of
 from cbo_gym.drawing.layout import Diagram
 from cbo_gym.drawing.sheet import Layers, Sizes, sheet_for
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+# Colours of boxes, text, arrows and borders; of what an action sets and of confounding; of lines at the foot of a box.
 PLAIN, INK, ARROW, OUTLINE = "#ffffff", "#2b3440", "#4a5560", "#2b3440"
 SET, CONFOUNDING = "#d1495b", "#b5446e"
 ACTION, ON_ACTION, UNUSED, ON_UNUSED = "#2f6690", "#fefefe", "#e9ecef", "#5a6672"
@@ -27,7 +31,7 @@ NAME_ROW, VALUE_ROW, LINE_ROW, PADDING = 0.21, 0.19, 0.18, 0.05  # inches
 NAME_SIZE, VALUE_SIZE, LINE_SIZE = 10.0, 9.5, 8.5  # points
 TITLE_SIZE, SUBTITLE_SIZE, KEY_SIZE = 12.0, 10.0, 8.0
 WIDEST_VALUE = "-1.234e+05"
-#: Inches that the rewards of any round need, so that all pictures of an experiment have the same size.
+# Inches that the rewards of any round need, so that all pictures of an experiment have the same size.
 SUBTITLE_WIDTH = 5.0
 DASHES = (0, (4, 2.5))
 
@@ -37,9 +41,9 @@ class Line:
     """A line at the foot of a box, which describes an action on the node.
 
     Args:
-        label: the line.
+        label: content of the line.
         widest: the longest label that the line can have, which sets the width of the box.
-        used: whether the action uses it; other lines are pale.
+        used: whether the last action uses the line; other lines are pale.
     """
 
     label: str
@@ -52,8 +56,8 @@ class Box:
     """Contents and style of a node's box.
 
     Args:
-        value: label below the name; None for a box without a value.
-        lines: lines at the foot.
+        value: string below the node's name; None for no value.
+        lines: lines at the foot of the box.
         fill: colour of the box.
         is_set: whether an action sets the node, which the border shows.
     """
@@ -70,14 +74,15 @@ class Picture:
     Args:
         diagram: the diagram.
         boxes: boxes by node; a node without an entry shows its name alone.
-        title: a line above the diagram, in bold, and optionally a second one.
-        key: colours of boxes and their meaning, below the diagram; an entry for confounding is added.
+        title: a line in bold above the diagram, and optionally a second line; empty for no title.
+        key: entries below the diagram: style of Matplotlib, and its meaning. An entry for confounding is added.
 
     Attributes:
         figure: figure of Matplotlib.
         axes: axes with one unit per inch.
+        boxes: box of each node.
         sheet: positions of the boxes.
-        texts: Matplotlib's texts, except key and title.
+        texts: texts of Matplotlib inside the boxes.
     """
 
     def __init__(
@@ -107,29 +112,31 @@ class Picture:
 
     def _sizes(self) -> Sizes:
         boxes = self.boxes.values()
-        labels = [(name, NAME_SIZE, True) for name in self._diagram.nodes]
-        labels += [(line.widest, LINE_SIZE, False) for box in boxes for line in box.lines]
-        valued = any(box.value is not None for box in boxes)
-        labels += [(WIDEST_VALUE, VALUE_SIZE, False)] * valued
-        width = 0.18 + max(width_of(*label) for label in labels)
-        self._lines = max(len(box.lines) for box in boxes)
-        height = NAME_ROW + VALUE_ROW * valued + LINE_ROW * self._lines + PADDING * (1 + (self._lines > 0))
-        title = max((width_of(label, TITLE_SIZE, True) for label in self._title[:1]), default=0.0)
+        widths = [width_of(name, NAME_SIZE, True) for name in self._diagram.nodes]
+        widths += [width_of(line.widest, LINE_SIZE, False) for box in boxes for line in box.lines]
+        value_row = 0.0
+        if any(box.value is not None for box in boxes):
+            widths.append(width_of(WIDEST_VALUE, VALUE_SIZE, False))
+            value_row = VALUE_ROW
+        lines = max(len(box.lines) for box in boxes)
+        height = NAME_ROW + value_row + LINE_ROW * lines + PADDING * (2 if lines else 1)
+        title = width_of(self._title[0], TITLE_SIZE, True) if self._title else 0.0
+        title_height = 0.27 * len(self._title) + 0.1 if self._title else 0.0
+        subtitle = SUBTITLE_WIDTH if len(self._title) > 1 else 0.0
         key = sum(0.7 + width_of(meaning, KEY_SIZE, False) for _, meaning in self._key)
-        min_width = max(title, key, SUBTITLE_WIDTH * (len(self._title) > 1)) + 0.3
-        head = 0.27 * len(self._title) + 0.1 * bool(self._title)
-        return Sizes((max(width, 0.9), height), head, 0.3 * bool(self._key), min_width)
+        min_width = max(title, subtitle, key) + 0.3
+        return Sizes((max(0.18 + max(widths), 0.9), height), title_height, 0.3 if self._key else 0.0, min_width)
 
     def _draw(self) -> None:
         if isinstance(self.sheet, Layers):
-            crowd = crowds(self.sheet.layout)
+            crowding_of = crowding(self.sheet.layout)
             for edge in self.sheet.layout.routes:
-                self._draw_edge(self.sheet, edge, crowd.get(edge, 0))
+                self._draw_edge(self.sheet, edge, crowding_of.get(edge, 0))
         else:
             for tail, head in sorted(self._diagram.directed):
-                self._draw_chord(tail, head, False, faint=head == self.sheet.inmost)
-            for pair in sorted(map(sorted, self._diagram.bidirected)):
-                self._draw_chord(pair[0], pair[1], True)
+                self._draw_chord(tail, head, bidirected=False, faint=head == self.sheet.central_node)
+            for first, second in sorted(map(sorted, self._diagram.bidirected)):
+                self._draw_chord(first, second, bidirected=True)
         self.texts: list[Text] = []
         for name, box in self.boxes.items():
             self._draw_box(name, box)
@@ -137,13 +144,13 @@ class Picture:
         if self._key:
             self._draw_key()
 
-    def _draw_edge(self, sheet: Layers, edge: Edge, crowd: int) -> None:
+    def _draw_edge(self, sheet: Layers, edge: Edge, crowding: int) -> None:
         from matplotlib.path import Path
 
         points = curve_of(sheet, edge)
         path = Path(points, [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1))
-        # Edges between full layers are pale.
-        style = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowd), 1.0)}
+        # Directed edges between full layers are pale.
+        style = {"zorder": 2.5} if edge[2] else {"zorder": 2, "alpha": min(max(0.15, 300.0 / crowding), 1.0)}
         self._add_arrow(edge[2], path=path, mutation_scale=10 * sheet.scale, linewidth=1.1 * sheet.scale, **style)
 
     def _draw_chord(self, tail: str, head: str, bidirected: bool, faint: bool = False) -> None:
@@ -173,33 +180,34 @@ class Picture:
         from matplotlib.patches import FancyBboxPatch
 
         x, y = self.sheet.centres[name]
-        w, h, s = self.sheet.box_width, self.sheet.box_height, self.sheet.scale
-        shape = f"round,pad=0,rounding_size={min(0.11 * s, 0.25 * h)}"
-        body = FancyBboxPatch((x - w / 2, y - h / 2), w, h, boxstyle=shape, facecolor=box.fill, zorder=3)
-        body.set(edgecolor=SET if box.is_set else OUTLINE, linewidth=(2.4 if box.is_set else 1.0) * s)
+        width, height, scale = self.sheet.box_width, self.sheet.box_height, self.sheet.scale
+        shape = f"round,pad=0,rounding_size={min(0.11 * scale, 0.25 * height)}"
+        corner = (x - width / 2, y - height / 2)
+        body = FancyBboxPatch(corner, width, height, boxstyle=shape, facecolor=box.fill, zorder=3)
+        body.set(edgecolor=SET if box.is_set else OUTLINE, linewidth=(2.4 if box.is_set else 1.0) * scale)
         self.axes.add_patch(body)
-        bottom = y - h / 2 + PADDING * s
+        bottom = y - height / 2 + PADDING * scale
         for index, line in enumerate(reversed(box.lines)):
-            self._draw_line((x, bottom + index * LINE_ROW * s), line)
-        bottom += LINE_ROW * s * len(box.lines)
-        middle = 0.5 * (bottom + y + h / 2)
-        lift = 0.0 if box.value is None else 0.5 * VALUE_ROW * s
-        self._write(x, middle + lift, name, NAME_SIZE * s, weight="bold")
+            self._draw_line(x, bottom + index * LINE_ROW * scale, line)
+        bottom += LINE_ROW * scale * len(box.lines)
+        middle = 0.5 * (bottom + y + height / 2)
+        lift = 0.0 if box.value is None else 0.5 * VALUE_ROW * scale
+        self._write(x, middle + lift, name, NAME_SIZE * scale, weight="bold")
         if box.value is not None:
-            self._write(x, middle + lift - VALUE_ROW * s, box.value, VALUE_SIZE * s)
+            self._write(x, middle + lift - VALUE_ROW * scale, box.value, VALUE_SIZE * scale)
 
-    def _draw_line(self, corner: tuple[float, float], line: Line) -> None:
+    def _draw_line(self, x: float, bottom: float, line: Line) -> None:
         from matplotlib.patches import Rectangle
 
-        s, w = self.sheet.scale, self.sheet.box_width - 0.1 * self.sheet.scale
-        x, y = corner
+        scale = self.sheet.scale
+        width, height = self.sheet.box_width - 0.1 * scale, (LINE_ROW - 0.015) * scale
         colour, ink = (ACTION, ON_ACTION) if line.used else (UNUSED, ON_UNUSED)
-        self.axes.add_patch(Rectangle((x - w / 2, y), w, (LINE_ROW - 0.015) * s, facecolor=colour, zorder=3.5))
-        self._write(x, y + 0.5 * (LINE_ROW - 0.015) * s, line.label, LINE_SIZE * s, color=ink)
+        self.axes.add_patch(Rectangle((x - width / 2, bottom), width, height, facecolor=colour, zorder=3.5))
+        self._write(x, bottom + 0.5 * height, line.label, LINE_SIZE * scale, color=ink)
 
     def _write(self, x: float, y: float, label: str, size: float, **style: Any) -> None:
-        centred: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": INK, "zorder": 4, **style}
-        self.texts.append(self.axes.text(x, y, label, size=size, **centred))
+        style = {"ha": "center", "va": "center_baseline", "color": INK, "zorder": 4, **style}
+        self.texts.append(self.axes.text(x, y, label, size=size, **style))
 
     def _draw_title(self) -> None:
         (left, right), (_, top) = self.axes.get_xlim(), self.axes.get_ylim()
@@ -220,7 +228,7 @@ class Picture:
         self.figure.legend(handles=handles, fontsize=KEY_SIZE, labelcolor=INK, **style)
 
     def pixels(self) -> np.ndarray:
-        """Return the pixels as a uint8 array of shape (h, w, 3) with even h and w."""
+        """Return the pixels as a uint8 array of shape (height, width, 3) with even height and width."""
         self._agg.draw()
         pixels = np.asarray(self._agg.buffer_rgba())[..., :3]
         height, width = (size // 2 * 2 for size in pixels.shape[:2])

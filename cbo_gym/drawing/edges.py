@@ -1,4 +1,4 @@
-"""Curves of edges between the boxes of a sheet, as control points of cubic Bezier curves."""
+"""Curves of edges between the boxes of a picture in layers, as control points of cubic Bezier curves."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from itertools import pairwise
 from cbo_gym.drawing.layout import Layout, Slot
 from cbo_gym.drawing.sheet import Layers, Point
 
-#: Tail and head of an edge, and whether it is bidirected.
+# Tail and head of an edge, and whether it is bidirected.
 Edge = tuple[str, str, bool]
 
 
 def curve_of(sheet: Layers, edge: Edge) -> list[Point]:
-    """Return the 1 + 3 n control points of an edge, whose curve passes through no box."""
+    """Return the 1 + 3 n control points of an edge's n Bezier curves, which pass through no box."""
     tail, head, bidirected = edge
     route = sheet.layout.routes[edge]
     return _arc(sheet, tail, head) if bidirected and len(route) == 2 else _curve(sheet, route, bidirected)
 
 
-def crowds(layout: Layout) -> dict[Edge, int]:
+def crowding(layout: Layout) -> dict[Edge, int]:
     """Return for each directed edge the number of edges that leave its tail times the number that enter its head."""
     directed = [edge for edge in layout.routes if not edge[2]]
-    leaving, arriving = (Counter(edge[end] for edge in directed) for end in (0, 1))
+    leaving = Counter(tail for tail, _, _ in directed)
+    arriving = Counter(head for _, head, _ in directed)
     return {edge: leaving[edge[0]] * arriving[edge[1]] for edge in directed}
 
 
 def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point]:
-    """Return a curve that is level inside the columns and bends between them."""
+    """Return a curve that is horizontal inside the layers and bends between them."""
     half = 0.5 * sheet.box_width
     start, *passed, end = [sheet.centres[slot] for slot in route]
-    # Bidirected edges start apart from the directed ones.
-    leave = 0.3 * sheet.box_height if bidirected else 0.0
-    stops = [(start[0] + half, start[1] + leave)]
+    # Bidirected edges leave a box above the directed ones.
+    lift = 0.3 * sheet.box_height if bidirected else 0.0
+    stops = [(start[0] + half, start[1] + lift)]
     stops += [(x + side, y) for x, y in passed for side in (-half, half)]
     stops.append((end[0] - half, end[1] + _port(sheet, route)))
     points = stops[:1]
@@ -44,14 +45,14 @@ def _curve(sheet: Layers, route: Sequence[Slot], bidirected: bool) -> list[Point
 
 
 def _port(sheet: Layers, route: Sequence[Slot]) -> float:
-    """Return how far from the middle of the head's left side a curve ends, so that curves do not meet there."""
+    """Return how far above the middle of the head's left side a curve ends, so that curves do not meet there."""
     order = sheet.arrivals[route[-1]]
     spread = sheet.box_height * (1.0 - 1.0 / len(order))
     return spread * (order.index(route[-2]) / max(len(order) - 1, 1) - 0.5)
 
 
 def _arc(sheet: Layers, tail: str, head: str) -> list[Point]:
-    """Return an arc for confounding between neighbouring layers or inside one."""
+    """Return an arc for a bidirected edge between neighbouring layers or within a layer."""
     (x0, y0), (x1, y1) = sheet.centres[tail], sheet.centres[head]
     half, lift = 0.5 * sheet.box_width, 0.3 * sheet.box_height
     if x0 == x1:

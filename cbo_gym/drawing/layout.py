@@ -12,12 +12,13 @@ from typing import Protocol
 import networkx as nx
 import numpy as np
 
-# A node's name, or a point at which a long edge passes a layer: the nodes of the edge, and the layer.
+# What has a position in a layer: a node, by its name, or the point at which a long edge passes the layer, by the nodes
+# of the edge and the index of the layer.
 Slot = str | tuple[tuple[str, ...], int]
 
 
 class Diagram(Hashable, Protocol):
-    """The part of :class:`~cbo_gym.scm.CausalDiagram` that is drawn; this module does not import it."""
+    """The attributes of :class:`~cbo_gym.scm.CausalDiagram` that are drawn; this module does not import that class."""
 
     nodes: tuple[str, ...]
     directed: frozenset[tuple[str, str]]
@@ -35,9 +36,9 @@ class Layout:
     """Positions of slots, and routes of edges.
 
     Attributes:
-        column: layer of each slot, counted from the left.
+        column: index of each slot's layer, counted from the left.
         height: height of each slot, in units of one node's row.
-        routes: slots that each edge passes, by (tail, head, is bidirected).
+        routes: slots that an edge passes, its ends included; the key is (tail, head, whether it is bidirected).
         rows: number of nodes in the fullest layer.
     """
 
@@ -49,10 +50,11 @@ class Layout:
 
 @lru_cache(maxsize=32)
 def lay_out(diagram: Diagram) -> Layout:
-    """Assign nodes to layers by longest path; an edge that skips a layer has a slot there, so that it meets no node.
+    """Lay out an acyclic diagram in layers (Sugiyama, Tagawa & Toda 1981).
 
-    Long edges of one tail share their slots, which bundles them. The order within a layer comes from
-    barycentre sweeps (Sugiyama, Tagawa & Toda 1981), the heights from least squares under minimal distances.
+    A node's layer is the length of the longest path to it. An edge that passes a layer has a slot there, so that it
+    meets no node; long edges with the same tail share their slots. In sweeps each slot moves to the mean index of its
+    neighbours. Heights solve a least-squares problem in which neighbouring slots keep a distance.
     """
     index: dict[Slot, int] = {name: i for i, name in enumerate(diagram.nodes)}
     generations = nx.topological_generations(diagram.graph)
@@ -70,25 +72,26 @@ def lay_out(diagram: Diagram) -> Layout:
         routes[tail, head, bidirected] = (tail, *passed, head)
     linked: defaultdict[Slot, set[Slot]] = defaultdict(set)
     for route in routes.values():
-        for a, b in pairwise(route):
-            linked[a].add(b)
-            linked[b].add(a)
+        for start, end in pairwise(route):
+            linked[start].add(end)
+            linked[end].add(start)
     _order(layers, column, linked)
     return Layout(column, _heights(layers, column, linked), routes, rows)
 
 
 def _edges(diagram: Diagram, column: Mapping[Slot, int]) -> list[tuple[str, str, bool]]:
+    """Return (tail, head, whether it is bidirected) of each edge; the tail of a bidirected edge is on the left."""
     pairs = [sorted(pair, key=lambda name: (column[name], name)) for pair in diagram.bidirected]
-    both = [(a, b, False) for a, b in diagram.directed] + [(a, b, True) for a, b in pairs]
-    return sorted(both, key=lambda edge: (edge[2], diagram.nodes.index(edge[0]), diagram.nodes.index(edge[1])))
+    edges = [(tail, head, False) for tail, head in diagram.directed] + [(left, right, True) for left, right in pairs]
+    return sorted(edges, key=lambda edge: (edge[2], diagram.nodes.index(edge[0]), diagram.nodes.index(edge[1])))
 
 
 def _sweeps(
     layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]], times: int
 ) -> Iterator[tuple[list[Slot], list[list[Slot]]]]:
-    """Yield each layer and its slots' neighbours in the previous layer, in sweeps to the right and back.
+    """Yield each layer, with the neighbours of its slots in the layer before it, in sweeps to the right and back.
 
-    A last sweep goes to the right, so that the layer of the reward comes last.
+    The last sweep goes to the right, so that the layer of the reward comes last.
     """
     rightward = [(layer, -1) for layer in layers[1:]]
     leftward = [(layer, +1) for layer in layers[-2::-1]]
@@ -97,14 +100,20 @@ def _sweeps(
         yield layer, neighbours
 
 
+def _means(layer: list[Slot], neighbours: list[list[Slot]], position: Mapping[Slot, float]) -> list[float]:
+    """Return the mean position of each slot's neighbours; the slot's own position if it has none."""
+    return [
+        float(np.mean([position[other] for other in others] or [position[slot]]))
+        for slot, others in zip(layer, neighbours, strict=True)
+    ]
+
+
 def _order(layers: list[list[Slot]], column: Mapping[Slot, int], linked: Mapping[Slot, set[Slot]]) -> None:
+    """Sort each layer in place, so that edges cross rarely."""
     index = {slot: i for layer in layers for i, slot in enumerate(layer)}
     for layer, neighbours in _sweeps(layers, column, linked, times=6):
-        wanted = {
-            slot: np.mean([index[other] for other in others] or [index[slot]])
-            for slot, others in zip(layer, neighbours, strict=True)
-        }
-        layer.sort(key=wanted.__getitem__)
+        means = dict(zip(layer, _means(layer, neighbours, index), strict=True))
+        layer.sort(key=means.__getitem__)
         index.update({slot: i for i, slot in enumerate(layer)})
 
 
@@ -121,10 +130,8 @@ def _heights(
         offsets.append(centres - centres.mean())
         height.update(zip(layer, offsets[-1].tolist(), strict=True))
     for layer, neighbours in _sweeps(layers, column, linked, times=4):
-        pairs = zip(layer, neighbours, strict=True)
-        wanted = [np.mean([height[other] for other in others] or [height[slot]]) for slot, others in pairs]
         offset = offsets[column[layer[0]]]
-        fitted = isotonic_regression(np.array(wanted) - offset).x + offset
+        fitted = isotonic_regression(np.array(_means(layer, neighbours, height)) - offset).x + offset
         height.update(zip(layer, fitted.tolist(), strict=True))
     middle = 0.5 * (min(height.values()) + max(height.values()))
     # The first slot of a layer is on top.

@@ -1,4 +1,4 @@
-"""Display of wrapped environments and of figures in notebooks."""
+"""Display of environments and figures in Jupyter notebooks, which ``import cbo_gym`` registers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def show_figure(figure: Any) -> str:
 
 
 def register_display() -> None:
-    """Let a notebook show figures, and environments inside wrappers, which hide names with a leading underscore.
+    """Let a notebook show figures, and wrapped environments, because wrappers do not pass on ``_repr_html_``.
 
     Once pyplot is imported, its own display of figures replaces this one.
     """

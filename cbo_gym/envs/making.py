@@ -34,7 +34,7 @@ def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
         ArgumentTypeError: if ``env`` is of any other type.
     """
     spec = env if isinstance(env, Spec) else _spec_of(env)
-    return Spec(spec.name, tuple(sorted({**spec.keywords, **(parameters or {})}.items())))
+    return spec.with_parameters(parameters or {})
 
 
 def _spec_of(env: Any) -> Spec:
@@ -60,7 +60,7 @@ def _spec_of(env: Any) -> Spec:
         )
     registered = gym.spec(spec.id).kwargs
     changed = {name: value for name, value in spec.kwargs.items() if str(registered.get(name, ...)) != str(value)}
-    return Spec(spec.id, tuple(sorted(changed.items())))
+    return Spec(spec.id).with_parameters(changed)
 
 
 def rounds_of(env: Any) -> int | None:

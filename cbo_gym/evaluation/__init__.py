@@ -1,4 +1,4 @@
-"""The evaluator: run agents on environments, score them, store, compare."""
+"""The evaluator: play agents on environments, score and store their runs, and compare agents."""
 
 from cbo_gym.errors import naming_the_extra
 

@@ -1,11 +1,10 @@
-"""Ranges of seeds: those used for tuning are never used for published verdicts.
+"""Ranges of seeds: seeds used for tuning are never used for published verdicts.
 
-* :data:`TUNING` and :data:`TUNING_INSTANCES`: seeds of runs and of random families by which defaults, rules and
-  parameters are chosen;
-* :data:`PUBLICATION`: seeds and instances for published verdicts alone; no default, rule or parameter may depend on
-their results.
+* :data:`TUNING` and :data:`TUNING_INSTANCES`: seeds of runs, and instances of random families of environments, by whose
+  results defaults, rules and parameters are chosen;
+* :data:`PUBLICATION`: seeds and instances for published verdicts; no choice may depend on their results.
 
-All other seeds are free and may have influenced a choice; the first published results had seeds from 0 on.
+Any other seed may have influenced a choice; the first published results had seeds from 0 on.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from typing import Any
 
 TUNING = range(100, 1000)
 TUNING_INSTANCES = range(300, 700)
-# Seeds and instances for publication.
 PUBLICATION = range(1000, 2000)
-# The keyword of random families.
+# Parameter of the environments of random families.
 INSTANCE_SEED = "instance_seed"
 
 
@@ -26,8 +24,8 @@ def is_for_publication(seed: int, keywords: Mapping[str, Any], first: int = PUBL
 
     Args:
         seed: Seed of the run.
-        keywords: Keywords of its environment, with ``instance_seed`` if it is of a random family.
-        first: First seed and instance that may count.
+        keywords: Parameters of its environment, including ``instance_seed`` for a random family.
+        first: First seed and first instance that may count.
     """
     allowed = range(first, PUBLICATION.stop)
     return seed in allowed and keywords.get(INSTANCE_SEED, first) in allowed

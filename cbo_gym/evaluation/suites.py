@@ -1,6 +1,7 @@
-"""Suites of ``suites.yaml``: named lists of environments, with the number of rounds, the seeds and the metric.
+"""Suites: named lists of environments with the number of rounds, seeds and metric, read from ``suites.yaml``.
 
-``cbo-gym sweep FOLDER --suite survey2026`` plays a suite; each paper has a suite, and ``all`` has every environment.
+Each paper has a suite, and the suite ``all`` has every environment. ``cbo-gym sweep FOLDER --suite survey2026`` plays a
+suite.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ class Suite(StrictModel):
         title: Short title.
         paper: Paper whose benchmark it is, if any.
         description: A few sentences.
-        environments: Ids, with keywords if wanted, or patterns of ids, such as ``CBO/Alpine2*``.
+        environments: Ids, optionally with parameters, or patterns of ids, such as ``CBO/Alpine2*``.
         horizon: Number of rounds; None for the registered number of each environment.
         seeds: Number of seeds, counted from 0, or from ``first_seed``.
-        verdict_seeds: Which runs its verdicts and tables use: ``"publication"`` for those whose seeds, and instances
-            of random families, are kept for publication, see :mod:`cbo_gym.evaluation.seed_ranges`; or ``"any"``,
-            although some of these runs may have influenced the defaults of agents.
-        first_seed: First seed and instance for publication that its verdicts use; larger if earlier seeds had been
-            played before its claims were written.
+        verdict_seeds: Which runs its verdicts and tables use: ``"publication"`` for the seeds and instances that are
+            kept for publication, see :mod:`cbo_gym.evaluation.seed_ranges`; ``"any"`` for all seeds, although some may
+            have influenced the defaults of agents.
+        first_seed: First seed and first instance for publication that its verdicts use; a larger one if runs with
+            earlier seeds existed before the suite's claims were written.
         metric: Metric by which agents are compared; ``gap`` is GAP and PA-GAP of
             :mod:`cbo_gym.evaluation.metrics.gap`.
-        references: Environment -> reward that its paper uses instead of the optimum, for maximised rewards.
+        references: Environment -> reward that its paper uses in place of the optimum, in the sense of maximisation.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -85,14 +86,14 @@ class Suite(StrictModel):
         return entry.horizon if entry else 0
 
     def counts(self, seed: int, label: str) -> bool:
-        """Return whether a run with a seed on an environment counts for the suite's verdicts and tables."""
+        """Return whether a run with a seed on an environment is used for the suite's verdicts and tables."""
         return self.verdict_seeds == "any" or is_for_publication(seed, Spec.from_label(label).keywords, self.first_seed)
 
     def labels(self) -> list[str]:
-        """Return the labels of its environments, patterns expanded.
+        """Return the labels of the suite's environments, with patterns expanded.
 
         Raises:
-            ArgumentError: if a label is invalid or not registered, or a reference is not of these environments.
+            ArgumentError: if a label is invalid or not registered, or a reference is for another environment.
         """
         known = [entry.id for entry in entries()]
         specs = [Spec.parse(label) for label in expand(self.environments, known, ENVS_LISTED_BY)]
@@ -131,7 +132,7 @@ def load(name: str, path: Path | None = None) -> Suite:
 
 
 def load_all(path: Path | None = None) -> tuple[Suite, ...]:
-    """Return every suite of a file, or of the package, in its order; raises as :func:`load` does."""
+    """Return all suites of a file, or of the package, in order; the errors are those of :func:`load`."""
     path = path or suites_path()
     return tuple(_parse(path, name, item) for name, item in _read_items(path).items())
 
@@ -144,12 +145,12 @@ def package_references() -> Mapping[str, float]:
 
 @cache
 def _package_suites() -> tuple[Suite, ...]:
-    """Return the package's own suites; their environments are not checked, because readers of results need no check."""
+    """Return the suites of the package without checking their environments, which takes long."""
     return tuple(map(Suite.model_validate, _read_items(suites_path()).values()))
 
 
 def is_compared_by(metric: Metric, label: str) -> bool:
-    """Return whether an environment, with or without keywords, is in a suite of the package with that metric."""
+    """Return whether an environment, with or without parameters, is in a suite of the package with this metric."""
     return any(suite.metric == metric and matches(label, suite.environments) for suite in _package_suites())
 
 
@@ -175,13 +176,13 @@ def _read_items(path: Path) -> dict[str, Any]:
 def _parse(path: Path, name: str, item: object) -> Suite:
     try:
         suite = Suite.model_validate(item)
-        # Raises for labels that are not registered.
+        # This raises an error for environments that are not registered.
         suite.labels()
         return suite
     except ValidationError as error:
         raise SuiteError(f"{path}, suite {name}: {field_errors(error, Suite)}") from error
     except RegistryError:
-        # The registry is broken, not this file.
+        # The registry is invalid, not this file.
         raise
     except ArgumentError as error:
         raise SuiteError(f"{path}, suite {name}: {error}") from error

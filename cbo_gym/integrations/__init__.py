@@ -1,1 +1,1 @@
-"""Integrations with other libraries: data frames of samples, and environments as functions to be optimised."""
+"""Environments for other libraries: BoTorch, Optuna and Stable-Baselines3, and samples as a data frame of Polars."""

@@ -18,12 +18,12 @@ from cbo_gym.scm import Floats, Intervention
 
 
 class CausalTestFunction(SyntheticTestFunction):
-    """The reward as a function on the codec's unit box, to be maximised.
+    """The reward as a function of an action's point in the unit box of the environment's codec, to be maximised.
 
     ``function(X)`` plays a round for each point, each with new noise, and ``function(X, noise=False)`` or
-    ``evaluate_true(X)`` gives E[Y | action], as the evaluator computes it: exactly, or by quasi-Monte Carlo. Points
-    have shape ``batch_shape x dim`` and values ``batch_shape``. Values have no gradient. Noise comes from the seed
-    rather than from torch's global stream, and may enter anywhere in the system, so there is no ``noise_std``.
+    ``evaluate_true(X)`` gives E[Y | action] as ``evaluate`` does: exactly, or by quasi-Monte Carlo. Points have shape
+    ``batch_shape x dim`` and values ``batch_shape``. Values have no gradient. Noise comes from ``seed``, not from
+    torch's global generator. It may enter anywhere in the system, so there is no ``noise_std``.
 
     Args:
         env: environment id, also with parameters, or an environment, which does not change.
@@ -45,10 +45,10 @@ class CausalTestFunction(SyntheticTestFunction):
     _check_grad_at_opt = False
 
     def __init__(self, env: Any, seed: int = 0, negate: bool = False, **env_parameters: Any) -> None:
-        base = open_env(env, env_parameters)
-        self._dynamics = base.dynamics
+        environment = open_env(env, env_parameters)
+        self._dynamics = environment.dynamics
         require_function(self._dynamics)
-        self._oracle = oracle_of(base)
+        self._oracle = oracle_of(environment)
         self._rng = np.random.default_rng(seed_number(seed, at_most=MAX_NOISE_SEED))
         self.dim = self._dynamics.codec.dim
         self._bounds = [(0.0, 1.0)] * self.dim
@@ -57,7 +57,7 @@ class CausalTestFunction(SyntheticTestFunction):
 
     @property
     def optimal_value(self) -> float:
-        """The best E[Y | action]: registered, or else searched for at the first use."""
+        """The best E[Y | action]: the registered one, or else the result of a search at the first use."""
         value = self._oracle.optimum.value
         return -value if self.negate else value
 

@@ -1,4 +1,4 @@
-"""Open environments by their ids, or unwrap existing environments."""
+"""Checks of the environment that :mod:`cbo_gym.integrations` hands to another library."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
     """Make the environment of an id or a Spec with ``parameters`` added, or unwrap an existing environment.
 
     Raises:
-        ArgumentTypeError: if it has another type.
-        ArgumentError: for an unknown id or bad parameters, or parameters for an existing environment.
+        ArgumentTypeError: if ``env`` has another type.
+        ArgumentError: for an unknown id, bad parameters, or any parameters of an existing environment.
     """
     if isinstance(env, str | Spec):
         env = make_env(env_spec(env, parameters))
     elif parameters:
         raise ArgumentError(f"parameters need the id of an environment; given {sorted(parameters)} with an environment")
-    base = getattr(env, "unwrapped", env)
-    if not isinstance(base, CausalBanditEnv):
+    unwrapped = getattr(env, "unwrapped", env)
+    if not isinstance(unwrapped, CausalBanditEnv):
         raise ArgumentTypeError(f"give the id of an environment, or an environment of cbo_gym; given {env!r}")
-    return base
+    return unwrapped
 
 
 def require_function(dynamics: Dynamics) -> None:
-    """Refuse a mode in which the reward is not a function of a point of the codec's unit box.
+    """Check that the expected reward of a round is a function of the action alone.
 
     Raises:
         ArgumentError: for the contextual mode, several objectives, or rounds that depend on earlier ones.

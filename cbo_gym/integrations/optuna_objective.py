@@ -14,9 +14,9 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.integrations.opening import open_env, require_function
 from cbo_gym.task import Action
 
-# The parameter that chooses the variables, or the arm.
+# Parameter of a trial that chooses the target set, or the arm.
 SET = "set"
-# The user attribute that holds the action's point.
+# User attribute of a trial that holds the action as a point of the codec's unit box.
 POINT = "point"
 
 
@@ -24,9 +24,9 @@ POINT = "point"
 def suggest(codec: Codec, trial: Any) -> Action:
     """Suggest the action of a trial, whose parameters have the system's names and native units.
 
-    A coordinate of a box is a number; a coordinate of a cell is two, ``"a0, one end"`` and ``"a0, other end"``. The
-    parameter ``"set"`` chooses an arm, or a target set whose variables have parameters too. A base arm is True or
-    False under its name; if more than the limit are True, the first base arms count.
+    A coordinate of a box has one parameter. A coordinate of a cell has two: ``"a0, one end"`` and ``"a0, other end"``.
+    The parameter ``"set"`` chooses an arm, or a target set whose variables have parameters too. A base arm has a
+    parameter that is True or False; if more base arms are True than the limit allows, the first ones are pulled.
     """
     return codec.to_action(
         np.array([_unit(codec, index, trial, name) for index, name in enumerate(codec.domains.names)])
@@ -50,7 +50,8 @@ def _super_arm(codec: SuperArmCodec, trial: Any) -> Action:
 
 @suggest.register
 def _choice(codec: ChoiceCodec, trial: Any) -> Action:
-    members = codec.sets[codec.choices.index(trial.suggest_categorical(SET, list(codec.choices)))]
+    choice = trial.suggest_categorical(SET, list(codec.choices))
+    members = codec.sets[codec.choices.index(choice)]
     pairs = zip(codec.domains.names, codec.domains.intervals, strict=True)
     return codec.from_record({name: _native(trial, name, domain) for name, domain in pairs if name in members})
 
@@ -62,8 +63,9 @@ def _arm(codec: ArmCodec, trial: Any) -> Action:
 
 
 def _unit(codec: Codec, index: int, trial: Any, name: str) -> float:
-    domain = codec.domains.intervals[index]
-    number = codec.domains.number(codec.domains.names[index], _native(trial, name, domain))
+    """Suggest the value of a coordinate, and return it scaled to [0, 1]."""
+    value = _native(trial, name, codec.domains.intervals[index])
+    number = codec.domains.number(codec.domains.names[index], value)
     return float(np.clip(codec.domains.scales[index].to_unit(number), 0.0, 1.0))
 
 
@@ -80,10 +82,10 @@ def _native(trial: Any, name: str, domain: Interval) -> Any:
 
 
 class OptunaObjective:
-    """Objective that plays a round for a trial and returns its reward.
+    """Objective that plays a round for each trial and returns its reward.
 
-    The trial's parameters are those of the system by name, in native units, see :func:`suggest`; the action is
-    the trial's user attribute ``action``, in words. Use it in one thread.
+    A trial has the system's parameters by name, in native units, see :func:`suggest`. Its user attribute ``action``
+    describes the action in words. An objective must not be used by several threads at once.
 
     Args:
         env: environment id, also with parameters, or an environment, which is reset.
@@ -113,7 +115,7 @@ class OptunaObjective:
         return reward
 
     def recommend(self, study: Any) -> Action:
-        """Return the action to deploy: that of the trial with the best posterior mean of a Gaussian process.
+        """Return the action to deploy: that of the trial with the highest posterior mean of a Gaussian process.
 
         ``study.best_trial`` has the highest observed reward, which with noise may be due to chance.
 
@@ -124,14 +126,15 @@ class OptunaObjective:
             ArgumentError: if no trial has ended.
             MissingExtraError: without the extra ``agents``.
         """
-        # Imported here, because a study need not ask for a recommendation.
+        # Imported here, because only a recommendation needs the extra ``agents``.
         from cbo_gym.agents.gp.model import GaussianProcess
 
-        ended = [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]
-        points = np.array([trial.user_attrs[POINT] for trial in ended if POINT in trial.user_attrs])
-        if not len(points):
+        trials = study.get_trials(deepcopy=False)
+        ended = [trial for trial in trials if trial.value is not None and POINT in trial.user_attrs]
+        if not ended:
             raise ArgumentError("no trial of this objective has ended, so there is nothing to recommend")
-        rewards = np.array([trial.value for trial in ended if POINT in trial.user_attrs])
+        points = np.array([trial.user_attrs[POINT] for trial in ended])
+        rewards = np.array([trial.value for trial in ended])
         model = GaussianProcess("reward", points.shape[1])
         model.add(points, rewards)
         best = int(model.mean(model.inputs).argmax())

@@ -1,4 +1,4 @@
-"""sample: observational and interventional data of an environment's system, as a data frame."""
+"""sample: draw observational and interventional data of an environment's system, as a data frame."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def sample(
     Args:
         env: environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment.
         n: number of samples, at least 1.
-        do: hard intervention: native values of observed variables other than the reward, each a finite number, or ``n``
-            numbers, one per sample (a randomised experiment). Any variable may be set, beyond its domain too.
-        action: an element of the action space, which is played in every sample; in aggregated mode the values are then
-            means over the cell. Variables that it sets must not be in ``do``.
+        do: hard intervention: values of observed variables other than the reward, in native units, also outside their
+            domains; each is a finite number, or ``n`` numbers, one per sample (a randomised experiment).
+        action: an element of the action space, which is played in every sample; the variables that it sets must not be
+            in ``do``. In aggregated mode the samples are then means over the cell.
         seed: seed of the noise, from 0 to 2**128 - 1.
         env_parameters: more keyword arguments of the environment.
 
     Returns:
-        a column for each observed variable, in topological order, the reward last; latent variables are left out.
-        The data frame is Polars'; ``to_pandas()`` and ``to_numpy()`` convert it.
+        a data frame of Polars with ``n`` rows and a column for each observed variable, in topological order, the reward
+        last; ``to_pandas()`` and ``to_numpy()`` convert it.
 
     Raises:
         ArgumentTypeError: if ``env`` is neither an id nor an environment, or ``do`` is not a mapping.
-        ArgumentError: for an unknown environment or bad parameters, fewer than 1 samples, an unknown or latent variable
-            or the reward in ``do``, or a value that is not a finite number.
+        ArgumentError: for an unknown environment or bad parameters, ``n`` below 1, an unknown or latent variable or the
+            reward in ``do``, or a value that is not a finite number.
         gymnasium.error.InvalidAction: if the action is not an element of the action space.
         OperationError: if a mechanism of a :class:`~cbo_gym.scm.GuardedModel` gives no finite number.
     """
@@ -63,30 +63,28 @@ def sample(
     if not isinstance(do, Mapping | None):
         raise ArgumentTypeError(f"do must be a mapping, {{variable: value}}; given {type(do).__name__}")
     hard = {name: _values(dynamics, name, value, n) for name, value in (do or {}).items()}
-    soft, run = _system_of_action(dynamics, action, hard)
+    if action is None:
+        soft: Sequence[Floats] = dynamics.problem.to_native(dynamics.problem.null_action).tolist()
+        simulate: Callable[[Draws, Intervention], Values] = dynamics.scm.propagate
+    else:
+        intervention = dynamics.decode(action)
+        if both := sorted(set(intervention.hard) & set(hard)):
+            raise ArgumentError(f"the action sets {both} already; leave them out of do")
+        hard |= {name: value for name, (_, value) in intervention.hard.items()}
+        soft = intervention.expand().soft if dynamics.averaged_axes else intervention.soft
+        simulate = dynamics.play
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLES_STREAM,)))
     columns = {name: np.empty(n) for name in dynamics.scm.nodes}
     step = max(1, BLOCK // max(np.size(column) for column in [0.0, *soft]))
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        now = {name: (True, value[rows] if isinstance(value, np.ndarray) else value) for name, value in hard.items()}
-        values = run(dynamics.scm.draw_noise(rng, rows.stop - start), Intervention(soft, now))
+        targets = {
+            name: (True, value[rows] if isinstance(value, np.ndarray) else value) for name, value in hard.items()
+        }
+        values = simulate(dynamics.scm.draw_noise(rng, rows.stop - start), Intervention(soft, targets))
         for name, column in columns.items():
             column[rows] = values[name]
     return pl.DataFrame(columns)
-
-
-def _system_of_action(
-    dynamics: Dynamics, action: Action | None, hard: dict[str, Floats]
-) -> tuple[Sequence[Floats], Callable[[Draws, Intervention], Values]]:
-    """Return the soft parameters of an action and the function that runs the system; add the set values to ``hard``."""
-    if action is None:
-        return dynamics.problem.to_native(dynamics.problem.null_action).tolist(), dynamics.scm.propagate
-    intervention = dynamics.decode(action)
-    if both := sorted(set(intervention.hard) & set(hard)):
-        raise ArgumentError(f"the action sets {both} already; leave them out of do")
-    hard |= {name: value for name, (_, value) in intervention.hard.items()}
-    return (intervention.expand() if dynamics.averaged_axes else intervention).soft, dynamics.play
 
 
 def _values(dynamics: Dynamics, name: str, value: Floats, n: int) -> Floats:

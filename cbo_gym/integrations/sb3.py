@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on the natively vectorised environments, in any mode: training, and trained policies as agents.
+"""Stable-Baselines3 on vector environments, in any mode: training, and trained policies as agents.
 
 ``VecEnv`` wraps one vector environment in the interface of Stable-Baselines3: flat actions, and the last observation of
 an episode in ``info``. ``Policy`` plays a trained model in ``evaluate`` and ``sweep``. For a single environment use
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class VecEnv(BaseVecEnv):
-    """Many experiments on one environment, stepped together, for ``stable_baselines3`` models.
+    """Vector environment for models of ``stable_baselines3``: many experiments on one system, stepped together.
 
     Args:
         env_id: a registered environment.
         num_envs: number of experiments, at least 1.
-        discrete: None for the action space ``Box(-1, 1, (dim,))``, which PPO and SAC expect; a number for that many
-            evenly spread actions, which DQN needs.
+        discrete: number of evenly spread actions, for models with discrete actions such as DQN; None for the action
+            space ``Box(-1, 1, (dim,))``, which PPO and SAC expect.
         seed: seed of the first reset; experiment ``i`` is seeded with ``seed + i``.
         parameters: keyword arguments of the environment, with ``render_mode="rgb_array"`` for ``render`` and the
-            library's ``VecVideoRecorder``: a picture has all experiments, side by side.
+            library's ``VecVideoRecorder``: a picture shows all experiments, side by side.
 
     Raises:
         ArgumentError: if ``num_envs`` is below 1 or ``discrete`` below 2.
@@ -54,12 +54,12 @@ class VecEnv(BaseVecEnv):
         self.metadata = env.metadata
         super().__init__(num_envs, env.single_observation_space, self._actions.space)
         self._seed = seed
-        # Actions between step_async and step_wait.
+        # Actions that step_async received and step_wait has not yet played.
         self._pending: Actions = None
 
     def reset(self) -> dict[str, np.ndarray]:
         observation, _ = self._env.reset(seed=self._seed)
-        # Later experiments continue the random streams.
+        # Later resets continue the random generators.
         self._seed = None
         return observation
 
@@ -73,7 +73,7 @@ class VecEnv(BaseVecEnv):
     def step_wait(self) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, list[StepInfo]]:
         observation, rewards, _, truncated, _ = self._env.step(self._pending)
         infos: list[StepInfo] = [{} for _ in range(self.num_envs)]
-        # All are truncated at once, because every experiment plays the same round.
+        # The experiments are truncated together, because all play the same round.
         if truncated.any():
             for index, info in enumerate(infos):
                 info["terminal_observation"] = {key: value[index] for key, value in observation.items()}

@@ -1,1 +1,1 @@
-"""Checks of results from untrusted people: isolated processes, replays, blind play and submissions."""
+"""Checks of published and submitted results, which nobody is trusted for: replays, blind play, isolated processes."""

@@ -1,7 +1,7 @@
-"""Admission: check the labels of an untrusted results file before anything that they name is played.
+"""Admission: check the labels in an untrusted file of results before anything that they name is played.
 
-Labels are data. They name installed agents and registered environments, see
-:mod:`cbo_gym.agent_registry.admission`; a third-party problem is never played.
+Agents must be installed or allowed, see :mod:`cbo_gym.agent_registry.admission`. Environments must be registered, so
+the problems of third parties are never played.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from cbo_gym.problems.build import import_builder
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
-# Keywords of every environment, which are checked when they are read.
-GENERAL = (*GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD)
-# Limits of making an environment that a file names.
-MAKING = Limits(time_limit=300, memory_limit=8192)
+# Parameters of every environment; making the environment checks their values.
+GENERAL_PARAMETERS = (*GRAPH_KEYWORDS, *OUTCOME_KEYWORDS, INSTANCE_KEYWORD)
+# Limits of the process that makes an environment that a file names.
+MAKING_LIMITS = Limits(time_limit=300, memory_limit=8192)
 
 
 def admit(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
     """Return the agent and the environment of a stored run, if their labels are allowed.
 
     Args:
-        run: Run of any file.
+        run: Run of an untrusted file.
         allow: Import paths of agents that may be played in addition to installed ones: ``"my_package:MyAgent"``.
 
     Raises:
-        ArgumentError: if the agent or the environment may not be played, or does not declare a parameter.
+        ArgumentError: if the agent or the environment may not be played, or has a parameter that it does not declare.
     """
     return admit_agent(run.agent, tuple(allow)), admit_env(run.env)
 
 
 def admit_env(label: str) -> Spec:
-    """Return the environment that a label names: a registered one with parameters of its mode and its problem.
+    """Parse a label that names a registered environment, with parameters of its mode and its problem.
 
     Raises:
-        ArgumentError: if it is not registered, or has an undeclared parameter.
+        ArgumentError: if the environment is not registered, or a parameter is not declared.
     """
     spec = Spec.parse(label)
     entry = find_entry(spec.name)
@@ -59,31 +59,32 @@ def admit_env(label: str) -> Spec:
 
 
 def env_parameter_types(entry: EnvEntry) -> ParameterTypes:
-    """Return the keywords that a registered environment accepts in a label, with their types."""
+    """Return the parameters that a registered environment accepts in a label, with their types."""
     return {
         **parameter_types(import_builder(entry.problem)),
         **parameter_types(classes_of(entry.mode).DYNAMICS, inspect.Parameter.KEYWORD_ONLY),
-        **dict.fromkeys(GENERAL, Any),
+        **dict.fromkeys(GENERAL_PARAMETERS, Any),
     }
 
 
 def guarded_cells() -> Callable[[Spec, int, int, str], Cell]:
-    """Return a function like :func:`cell_of` for environments that an untrusted file names.
+    """Return a function like :func:`cell_of` that is safe for environments that an untrusted file names.
 
-    The function makes each environment once for all seeds, in a process with limits of time and memory.
+    The function makes an environment once for all seeds, in a process with limits of time and memory.
     """
-    worker = Worker(MAKING)
+    worker = Worker(MAKING_LIMITS)
 
     @cache
-    def first(env: Spec, horizon: int) -> Cell:
+    def cell_without_seed(env: Spec, horizon: int) -> Cell:
         try:
             return Cell(env, 0, "", *worker.call(_describe_cell, (env, horizon)))
         except DiedError as error:
             raise ArgumentError(f"cannot make the environment {env}: {last_line(str(error))}") from error
 
-    return lambda env, seed, horizon, secret: first(env, horizon)._replace(seed=seed, secret=secret)
+    return lambda env, seed, horizon, secret: cell_without_seed(env, horizon)._replace(seed=seed, secret=secret)
 
 
 def _describe_cell(arguments: tuple[Spec, int]) -> tuple[str, int, object]:
+    """Return mode, horizon and problem of an environment's cell."""
     env, horizon = arguments
     return cell_of(env, 0, horizon)[3:]

@@ -1,8 +1,8 @@
-"""Import guard: modules that are closed to a third-party agent in its own process.
+"""Import guard: keep a third-party agent, in its own process, from importing the system that it plays.
 
-Systems, environments, oracles, registry and evaluator cannot be imported there. A safeguard, not a sandbox: it prevents
-accidents, but installed files can be read, or another interpreter started. Only blind play protects against that, see
-the guide, *What is protected, and what is not*.
+There, systems, environments, oracles, the registry and the evaluator are closed. This is a safeguard against accidents,
+not a sandbox: an agent can still read installed files or start another interpreter. Only blind play protects against
+that, see the guide, *What is protected, and what is not*.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 from cbo_gym.errors import OperationError
 
 # Environment variable that marks the process of an isolated agent.
-VARIABLE = "CBO_GYM_ISOLATED"
-# Modules and packages of ``cbo_gym`` that agents need; all others are closed.
+ISOLATION_VARIABLE = "CBO_GYM_ISOLATED"
+# Modules and packages of ``cbo_gym`` that stay open, because agents need them.
 OPEN = (
     "_util", "actions", "agent", "agent_registry", "agents", "errors", "referee.import_guard", "referee.player",
     "referee.serialization", "scm", "task", "version",
@@ -28,18 +28,18 @@ _OPEN_PREFIXES = tuple(f"{name}." for name in OPEN)
 
 
 class ClosedError(OperationError):
-    """An isolated agent used something that is closed to it."""
+    """An isolated agent used a module that is closed to it."""
 
 
 def is_isolated() -> bool:
     """Return whether a third-party agent plays in this process."""
-    return VARIABLE in os.environ
+    return ISOLATION_VARIABLE in os.environ
 
 
 def close() -> None:
-    """Replace closed modules by empty ones, which can be imported but raise an error when they are used.
+    """From now on, import closed modules as empty ones, whose functions raise an error when they are called.
 
-    So a script that defines an agent and imports the evaluator can still be imported for its agent.
+    So a script that imports the evaluator and defines an agent can still be imported for its agent.
     """
     sys.meta_path.insert(0, _Finder())
 

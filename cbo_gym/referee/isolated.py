@@ -1,4 +1,7 @@
-"""Third-party agents in separate processes, which never hold the environment, its oracle or the run's seed."""
+"""Third-party agents in separate processes, so that an agent cannot reach the environment, its oracle or its seed.
+
+The process of an agent runs :mod:`cbo_gym.referee.player`.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +15,36 @@ from cbo_gym.agent_registry.finding import display_name
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError, CBOGymError
 from cbo_gym.evaluation.play.players import MAKING_SECONDS, IsolatedPlayer, PlayerError
-from cbo_gym.referee.import_guard import VARIABLE
+from cbo_gym.referee.import_guard import ISOLATION_VARIABLE
 from cbo_gym.referee.player import play
 from cbo_gym.referee.serialization import pack
 from cbo_gym.task import Action, Info, Observation, Task
 
-# Answers are actions and agents' states, which are far smaller.
+# Largest size of an answer; actions and states of agents are far smaller.
 MAX_ANSWER_BYTES = 2**26
-# Errors that keep their class; others become a PlayerError.
-KINDS: dict[str, type[CBOGymError]] = {
-    kind.__name__: kind
-    for kind in (errors.ArgumentError, errors.ArgumentTypeError, errors.UnsupportedModeError, errors.HiddenGraphError)
+# Errors of an agent that keep their class, by its name; all others become a PlayerError.
+KEPT_ERRORS: dict[str, type[CBOGymError]] = {
+    error.__name__: error
+    for error in (errors.ArgumentError, errors.ArgumentTypeError, errors.UnsupportedModeError, errors.HiddenGraphError)
 }
 
 
 class IsolatedAgent(IsolatedPlayer):
-    """An agent in a separate process, used like any other agent.
-
-    Its answers are checked as the actions of any agent are.
+    """An agent in a separate process, which is used like any other agent.
 
     Args:
-        agent: Name or import path with parameters, or a pickle of the agent. Its code is run in the new process.
-        seconds: Time limit for importing and making it.
+        agent: Name or import path with parameters, or a pickle of the agent, which only the new process reads.
+        seconds: Time limit for importing and making the agent.
 
     Raises:
-        ArgumentError: if there is no such agent, it does not take the parameters, or takes too long or ends its process
-            before it is made.
+        ArgumentError: if there is no such agent, it refuses the parameters, takes too long, or ends its process.
     """
 
     def __init__(self, agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> None:
-        label = f"make {agent.short_label}" if isinstance(agent, Spec) else "make the agent"
-        question = ("make", str(agent)) if isinstance(agent, Spec) else ("take", agent)
-        self._worker, description = _begin(label, seconds, *question)
+        if isinstance(agent, Spec):
+            self._worker, description = _begin(f"make {agent.short_label}", seconds, "make", str(agent))
+        else:
+            self._worker, description = _begin("make the agent", seconds, "take", agent)
         self.modules = frozenset(map(str, description["modules"]))
         self.modes = tuple(map(str, description["modes"]))
 
@@ -69,7 +70,7 @@ class IsolatedAgent(IsolatedPlayer):
         return self._ask("recommend")
 
     def close(self) -> None:
-        """End its process, and all that it started."""
+        """End the agent's process, and all processes that it started."""
         self._worker.close()
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -77,10 +78,10 @@ class IsolatedAgent(IsolatedPlayer):
 
 
 def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
-    """Return the card of a third-party agent, found in a separate process.
+    """Return the card of a third-party agent, which is made in a separate process.
 
     Raises:
-        ArgumentError: if there is no such agent, it cannot be imported, or takes too long or ends its process.
+        ArgumentError: if there is no such agent, or it cannot be imported, takes too long, or ends its process.
     """
     worker, fields = _begin(f"import {display_name(name)}", seconds, "card", name)
     worker.close()
@@ -88,19 +89,19 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
 
 
 def _begin(attempt: str, seconds: float, name: str, argument: str | bytes) -> tuple[Worker, Any]:
-    """Start a worker and call it; return the worker and its answer, or end its process if the call fails.
+    """Start a worker and make a first call; return the worker and the answer.
 
     Raises:
-        ArgumentError: if the call fails; the message names the attempt and the reason.
+        ArgumentError: if the call fails, after which the process is ended; the message names the attempt.
     """
-    worker = Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={VARIABLE: "1"}, listening=False)
+    worker = Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={ISOLATION_VARIABLE: "1"}, listening=False)
     try:
         return worker, _ask(worker, seconds, name, argument)
     except BaseException as error:
         worker.close()
         if not isinstance(error, CBOGymError):
             raise
-        # An ArgumentError names the agent.
+        # The message of an ArgumentError already names the agent.
         if isinstance(error, ArgumentError):
             raise ArgumentError(str(error)) from error
         why = f"it took longer than {seconds:g} s" if isinstance(error.__cause__, LateError) else error
@@ -111,12 +112,12 @@ def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> A
     """Call a method of the agent's :class:`~cbo_gym.referee.player.Player`.
 
     Raises:
-        CBOGymError: one of :data:`KINDS` if the agent raises it, else a :class:`PlayerError`.
+        CBOGymError: an error of the agent if :data:`KEPT_ERRORS` has it, else a :class:`PlayerError`.
     """
     try:
         return worker.call(play, (name, arguments), time_limit=seconds, pack=pack)
     except RaisedError as raised:
-        error_class = KINDS.get(raised.kind)
+        error_class = KEPT_ERRORS.get(raised.kind)
         error = error_class(raised.message) if error_class else PlayerError(f"{raised.kind}: {raised.message}")
         error.add_note(raised.trace)
         raise error from raised

@@ -1,7 +1,6 @@
-"""The calls by which a third-party agent plays in a separate process.
+"""The main object in the process of a third-party agent: it makes the agent and passes on the calls of the evaluator.
 
-The agent receives tasks, observations and rewards. Its process never holds an environment, an oracle or the seed of a
-run's noise.
+The process receives tasks, observations and rewards, but never an environment, an oracle or the seed of a run's noise.
 """
 
 from __future__ import annotations
@@ -18,30 +17,31 @@ from cbo_gym.agent_registry.finding import agent_of, create_agent, find_agent, m
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.task import Task
 
+# The modules in which an agent is defined, ``"modules"``, and its feedback modes, ``"modes"``.
 Description = dict[str, list[str]]
 
 
 class Player:
-    """An agent; each method answers a type of question with plain data."""
+    """An agent, and the calls of :class:`~cbo_gym.referee.isolated.IsolatedAgent`, which return plain data."""
 
     def __init__(self) -> None:
         self._agent: Any = None
         self._space: Any = None
-        self._several = False
+        self._has_objectives = False
 
     def card(self, name: str) -> dict[str, Any]:
         """Return an agent's card."""
         return asdict(agent_card(name))
 
     def make(self, label: str) -> Description:
-        """Make the agent; return its modes, and the modules in which it is defined."""
+        """Make the agent that a label names, and describe it."""
         spec = Spec.parse(label)
         self._agent = create_agent(spec)
         factory = find_agent(spec.name)
         return self._description({getattr(factory, "__module__", "builtins")}, modes_of(factory))
 
     def take(self, packed: bytes) -> Description:
-        """Unpickle the agent; return what :meth:`make` returns."""
+        """Unpickle the agent, and describe it."""
         self._agent = agent_of(cloudpickle.loads(packed))
         return self._description(set(), modes_of(self._agent))
 
@@ -58,7 +58,7 @@ class Player:
         self._agent.restore(state, task)
 
     def _begin(self, task: Task) -> None:
-        self._space, self._several = task.action_space, bool(task.objectives)
+        self._space, self._has_objectives = task.action_space, bool(task.objectives)
 
     def act(self, observation: Any) -> Any:
         return copy_action(self._space, self._agent.act(observation))
@@ -74,9 +74,10 @@ class Player:
 
     def recommend(self) -> Any:
         recommended = self._agent.recommend()
-        if not self._several:
-            return copy_action(self._space, recommended)
-        return [copy_action(self._space, action) for action in recommended]
+        # For several objectives an agent recommends a set of actions.
+        if self._has_objectives:
+            return [copy_action(self._space, action) for action in recommended]
+        return copy_action(self._space, recommended)
 
 
 _player = Player()

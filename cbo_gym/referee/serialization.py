@@ -1,6 +1,6 @@
-"""Pickles for an isolated agent: objects of a closed list of classes, each made again from its arguments.
+"""Pickles for an isolated agent: only objects of listed classes, stored as the arguments from which they are made.
 
-So nothing else that an object holds, such as a cached value or the generator of a space, leads to an environment.
+So an agent cannot reach an environment through other attributes, such as a cached value or the generator of a space.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cbo_gym.scm import components, noise
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.scm.expression import Expression, trace
 
-# Classes, and the names of the attributes that are passed to make an object again; fields of __init__ for dataclasses.
+# Dataclasses are made from the fields of their __init__, other classes from the attributes in _ARGUMENTS.
 _DATACLASSES = (
     *(kind for kind in vars(tasks).values() if isinstance(kind, type) and issubclass(kind, tasks.Task)),
     tasks.GraphKnowledge, tasks.Constraint, tasks.Objective,
@@ -48,15 +48,15 @@ _ARGUMENTS: dict[type, tuple[str, ...]] = {
     ),
     **{kind: tuple(signature(kind).parameters) for kind in _CODECS},
 }  # fmt: skip
-# Classes whose objects pickle as they are, besides NumPy's numbers and their types.
+# Classes whose objects are pickled by their own methods, like NumPy's numbers and types.
 _VALUES = (np.ndarray, tasks.Round)
 
 
 def pack(value: Any) -> bytes:
-    """Pickle a value for an isolated agent; the known composition of a task is sent as its traced steps.
+    """Pickle a value for an isolated agent; a task's composition, which is a function, is sent as its traced steps.
 
     Raises:
-        ArgumentError: if the value contains an object of another class, or a function.
+        ArgumentError: if the value contains another function, or an object of another class.
     """
     buffer = BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
@@ -84,14 +84,8 @@ def _may_be_named(value: Any) -> bool:
     """Return whether a pickle may name this class or function."""
     if not isinstance(value, type | FunctionType | BuiltinFunctionType):
         return False
-    return str(value.__module__).partition(".")[0] == "numpy" or value in (
-        *_ARGUMENTS,
-        *_VALUES,
-        tasks.Mode,
-        dict,
-        _make,
-        play,
-    )
+    allowed = (*_ARGUMENTS, *_VALUES, tasks.Mode, dict, _make, play)
+    return str(value.__module__).partition(".")[0] == "numpy" or value in allowed
 
 
 def _arguments(value: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Submissions: a file of published results and a card, checked before they enter a store.
+"""Submissions to the leaderboard: a file of runs and a card of the agent, checked before they enter a store.
 
-The referee trusts nothing in the file. It recomputes every column of every run from the actions; the agent plays runs
-of the file again, in isolation; and it plays blind, without knowing the system or its transformation. Runs that cannot
-be played again stay *unverified*: shown apart and never ranked.
+Nothing in the file is trusted. Every column of every run is recomputed from the run's actions. The agent plays runs of
+the file again in a separate process, and it plays *blind*, on secret instances of the environments; see
+:mod:`cbo_gym.referee.referee`. Runs that cannot be played again stay *unverified*: shown apart and never ranked.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.results import Run, last_line
-from cbo_gym.evaluation.runs.suite_runs import describe_run, differences
+from cbo_gym.evaluation.runs.suite_runs import describe_differences, describe_run
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.evaluation.store.published import Published, put
 from cbo_gym.evaluation.suites import load
 from cbo_gym.referee.admission import admit_env
-from cbo_gym.referee.referee import BlindPlay, blind_scores, drops, gains, replay_sample, rescore_runs
+from cbo_gym.referee.referee import BlindPlay, blind_scores, describe_drops, describe_gains, replay_sample, rescore_runs
 from cbo_gym.referee.replay import Replay
 from cbo_gym.version import __version__
 
 NonEmpty = Annotated[str, Field(min_length=1)]
-# Fields of tasks.
+# Fields of a task that say more about the system than its spaces, graph and initial data.
 TaskField = Literal["noise", "composition", "kernel", "signal_family", "signal_range", "components"]
 Standing = Literal["refused", "unverified", "verified"]
-# Limits of reading a file.
-READING = Limits(time_limit=300, memory_limit=2048)
-# Tolerance for wrong clocks.
+# Limits of the process that reads a file first.
+READING_LIMITS = Limits(time_limit=300, memory_limit=2048)
+# How far a date may be in the future, because clocks are wrong.
 MAX_AHEAD = timedelta(days=1)
 
 
@@ -57,10 +57,10 @@ class Card(StrictModel):
         paper: Paper or page that describes the agent.
         code: Address of its code.
         contact: Address of the submitter.
-        hardware: Hardware on which it was played.
+        hardware: Hardware on which the agent was played.
         installed_by: Command that installs the agent, so that it can be played again: ``pip install my-agent``.
-        knows: Fields of the tasks that it uses in addition to spaces, graph and initial data.
-        parameters: Origin of its parameters: ``defaults``, or a sentence.
+        knows: Fields of the tasks that the agent uses in addition to spaces, graph and initial data.
+        parameters: How the agent's parameters were chosen: ``defaults``, or a sentence.
     """
 
     agent: NonEmpty
@@ -84,19 +84,19 @@ class CheckResult:
         problems: Reasons to refuse the submission; empty if it can enter.
         remarks: Notes for the reader.
         replays: Outcomes of the runs that were played again.
-        blind: Outcomes of blind play, for each environment.
+        blind: Outcomes of blind play, one for each environment.
     """
 
     card: Card
     runs: tuple[Run, ...]
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
-    replays: tuple[Replay, ...]
+    replays: tuple[Replay, ...] = ()
     blind: tuple[BlindPlay, ...] = ()
 
     @property
     def standing(self) -> Standing:
-        """Whether it is refused, or can enter as verified or unverified."""
+        """Whether the submission is refused, or can enter a store as verified or unverified."""
         if self.problems:
             return "refused"
         return "verified" if self.replays else "unverified"
@@ -134,10 +134,10 @@ def check_submission(
     Args:
         path: Path of the file.
         card: Path of the card.
-        sample: Smallest number of runs to play again; all are if that is cheap.
+        sample: Smallest number of finished runs to play again; all are played again if that is cheap.
         blind: Number of seeds of blind play on each environment.
         allow: Import paths of agents that may be played although they are not installed.
-        on_start: Called before each stage with its name and its number of runs.
+        on_start: Called before each stage with the name of the stage and the number of runs.
         on_run: Called after each run.
 
     Raises:
@@ -152,7 +152,7 @@ def check_submission(
         problems.append("no run has finished")
     # The other checks take time.
     if problems:
-        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks), ())
+        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks))
     on_start("recomputed", len(finished))
     problems += [
         f"{describe_run(run)}: {message}" for run, faults in rescore_runs(finished, on_run=on_run) for message in faults
@@ -162,28 +162,28 @@ def check_submission(
             admit_agent(agent, allow)
     except ArgumentError as error:
         remarks.append(f"nothing was played again, so it is unverified: {error}")
-        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks), ())
+        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks))
     replays = list(replay_sample(runs, sample, allow, on_start=on_start, on_run=on_run))
-    outcomes = {"differs": "differs", "skipped": "could not be"}
+    failures = {"differs": "differs", "skipped": "could not be"}
     problems += [
-        f"played again, {describe_run(replay.run)} {outcomes[replay.verdict]}: {replay.why}"
+        f"played again, {describe_run(replay.run)} {failures[replay.verdict]}: {replay.why}"
         for replay in replays
-        if replay.verdict in outcomes
+        if replay.verdict in failures
     ]
-    problems += gains(replays)
+    problems += describe_gains(replays)
     if timed := [replay for replay in replays if replay.run.status == "finished" and not math.isnan(replay.seconds)]:
         before, now = median(replay.run.seconds_a_round for replay in timed), median(replay.seconds for replay in timed)
         remarks.append(
             f"a round takes its agent {before:.3g} s as submitted and {now:.3g} s here (medians of {len(timed)} runs)"
         )
     scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
-    problems += drops(scores)
+    problems += describe_drops(scores)
     return CheckResult(contents, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(replays), tuple(scores))
 
 
 def _read(path: Path) -> list[Run]:
-    """Read the runs of a file, first in a process with limits, because a small file may fill the memory."""
-    worker = Worker(READING)
+    """Read the runs of a file; first in a process with limits, because a small file may expand to fill the memory."""
+    worker = Worker(READING_LIMITS)
     try:
         worker.call(_count_runs, path)
     except RaisedError as error:
@@ -200,20 +200,21 @@ def _count_runs(path: Path) -> int:
 
 
 def enter(checked: CheckResult, path: Path) -> Published:
-    """Put a checked submission into a file of a store: verified with its blind runs, or marked as unverified.
+    """Put a checked submission into a file of a store: with its blind runs, or marked as unverified.
 
     Raises:
-        ArgumentError: if it was refused.
+        ArgumentError: if the submission is refused.
     """
     if checked.standing == "refused":
         raise ArgumentError(f"a refused submission cannot enter: {checked.problems[0]}")
     unverified = checked.standing == "unverified"
     runs = [replace(run, unverified=unverified, actions="", recommendations="") for run in checked.runs]
-    return put(path, [*runs, *(run for blind in checked.blind for run in (*blind.runs, *blind.at_random))])
+    blind_runs = [run for blind in checked.blind for run in (*blind.runs, *blind.at_random)]
+    return put(path, [*runs, *blind_runs])
 
 
 def _problems(card: Card, runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the faults in the descriptions of the runs."""
+    """Yield the reasons to refuse a submission that are visible without playing."""
     if others := sorted({run.agent for run in runs if bare_name(run.agent) != card.agent}):
         yield f"the card is of {card.agent}, the file has runs of {', '.join(others)} too"
     for version in sorted({run.version for run in runs}):
@@ -242,16 +243,17 @@ def _problems(card: Card, runs: Sequence[Run]) -> Iterator[str]:
     except ArgumentError as error:
         yield f"the card names no suite of this package: {error}"
     else:
-        yield from differences(suite, runs)
+        yield from describe_differences(suite, runs)
 
 
 def _remarks(runs: Sequence[Run]) -> Iterator[str]:
     counts = Counter(run.status for run in runs)
     yield ", ".join(f"{counts[status]} {status}" for status in ("finished", "failed", "skipped")) + " runs"
-    in_order = sorted((entry.id for entry in entries()), key=lambda name: int(name.rpartition("-v")[2]))
-    newest = {name.rpartition("-v")[0]: name for name in in_order}
+    by_version = sorted((entry.id for entry in entries()), key=lambda name: int(name.rpartition("-v")[2]))
+    newest = {name.rpartition("-v")[0]: name for name in by_version}
     for name in sorted({bare_name(run.env) for run in runs}):
-        if (best := newest.get(name.rpartition("-v")[0])) and best != name:
-            yield f"{name} is an older version of {best}"
+        newest_name = newest.get(name.rpartition("-v")[0], name)
+        if newest_name != name:
+            yield f"{name} is an older version of {newest_name}"
     if machines := sorted({run.machine for run in runs if run.machine}):
         yield f"played on {'; '.join(machines)}"

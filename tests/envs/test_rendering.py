@@ -194,7 +194,7 @@ def test_the_boxes_of_a_cyclic_diagram_are_apart_and_inside_the_picture(count: i
     ring = {((i + 1) % count, i): Linear(0.5) for i in range(count)}
     sheet = sheet_for(SeparableSEM([Uniform()] * count, ring).diagram, Sizes((1.2, 0.44)))
     assert isinstance(sheet, Circle)
-    assert sheet.inmost == "Y"
+    assert sheet.central_node == "Y"
     boxes = np.array([box_of(sheet, name) for name in sheet.centres])
     assert len(boxes) == count + 1
     assert overlapping(boxes) == []

@@ -17,7 +17,7 @@ from cbo_gym.envs.making import env_spec
 from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.play.agent_sources import import_path, sent_agent
+from cbo_gym.evaluation.play.agent_sources import import_path, pickle_agent
 from cbo_gym.evaluation.play.grid import plan
 from tests.support.agents import Centre
 from tests.support.runs import play_here, rounds_alike, save_runs
@@ -86,7 +86,7 @@ def test_agents_of_one_file_and_label_are_told_apart():
         made = [kind for size in (0.5, 1.0) for kind in (closed(size), with_attribute(size))]
         sources = [Centre(), Other(), *[kind() for kind in made], *[lambda k=k: k() for k in made]]
         with patch("cbo_gym.evaluation.play.agent_sources.describe_isolated"):
-            return [sent_agent(source, "mine", [])[1].sent.stamps for source in sources]
+            return [pickle_agent(source, "mine", [])[1].sent.stamps for source in sources]
 
     found = stamps()
     assert found == stamps()

@@ -199,7 +199,7 @@ def test_a_state_that_you_did_not_save_is_refused(tmp_path, monkeypatch, played)
             played.load(tmp_path / "state", played.task)
         assert played.history == history
     assert not made.exists()
-    monkeypatch.setenv(seal.VARIABLE, str(tmp_path / "key of another user"))
+    monkeypatch.setenv(seal.KEY_VARIABLE, str(tmp_path / "key of another user"))
     with pytest.raises(ArgumentError, match=r"pass trusted=True"):
         played.restore(genuine, played.task)
     other = GPUCB()
@@ -213,7 +213,7 @@ def test_a_state_is_of_one_class_and_needs_a_key(tmp_path, monkeypatch, played):
     with pytest.raises(ArgumentError, match="a state of GPUCB; the agent is a Centre"):
         Centre().restore(played.state(), played.task)
     (tmp_path / "file").touch()
-    monkeypatch.setenv(seal.VARIABLE, str(tmp_path / "file" / "key"))
+    monkeypatch.setenv(seal.KEY_VARIABLE, str(tmp_path / "file" / "key"))
     with pytest.raises(StateError, match=r"cannot be sealed, because .*key cannot be written; set CBO_GYM_KEY"):
         played.state()
 

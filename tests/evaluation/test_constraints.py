@@ -8,7 +8,7 @@ from cbo_gym.agent import Agent
 from cbo_gym.evaluation import leaderboard
 from cbo_gym.evaluation.metrics.regret import penalized_rewards
 from cbo_gym.evaluation.report.tables import env_table
-from cbo_gym.evaluation.runs.results import OF_CONSTRAINTS, load_run, name_of, save_run
+from cbo_gym.evaluation.runs.results import CONSTRAINT_COLUMNS, load_run, name_of, save_run
 from cbo_gym.task import Mode
 
 ENV = "CBO/CCBOSynthetic1-v0"
@@ -53,7 +53,7 @@ def test_an_infeasible_action_counts_as_a_random_one(run, tmp_path):
 
 def test_the_leaderboard_scores_it_0_and_shows_the_share(run):
     free = evaluate("Random", "CBO/ToyGraph-v0", 0, horizon=3)
-    assert not set(OF_CONSTRAINTS) & set(free.table.columns)
+    assert not set(CONSTRAINT_COLUMNS) & set(free.table.columns)
     board = leaderboard([run, free])
     row = board.per_env.filter(agent="Scripted").row(0, named=True)
     assert row["feasible_share"] == pytest.approx(2 / 3)

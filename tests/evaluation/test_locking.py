@@ -13,7 +13,7 @@ from cbo_gym import evaluate
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import Run, load_published, load_run, publish
 from cbo_gym.evaluation.runs.folder import resumed_run, run_files
-from cbo_gym.evaluation.runs.locking import LOCK, WaitingWarning, lock_folder
+from cbo_gym.evaluation.runs.locking import LOCK_NAME, WaitingWarning, lock_folder
 from cbo_gym.evaluation.runs.results import name_of, save_run
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -33,7 +33,7 @@ def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(t
     for name, seconds in (("WARN_SECONDS", 0.1), ("TIMEOUT_SECONDS", 0.3)):
         monkeypatch.setattr(f"cbo_gym.evaluation.runs.locking.{name}", seconds)
     save_run(tmp_path / "run.parquet", Run("A", "E", 0, 1, "soft", "failed"))
-    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / LOCK], stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / LOCK_NAME], stdout=subprocess.PIPE) as holder:
         try:
             holder.stdout.readline()
             assert run_files(tmp_path) == [tmp_path / "run.parquet"]
@@ -45,10 +45,10 @@ def test_waiting_for_a_lock_warns_and_ends_and_a_dead_holder_blocks_no_process(t
                 pytest.fail("two have the lock")
         finally:
             holder.kill()
-    assert (tmp_path / LOCK).exists()
+    assert (tmp_path / LOCK_NAME).exists()
     with lock_folder(tmp_path), lock_folder(tmp_path):
-        assert (tmp_path / LOCK).exists()
-    assert not (tmp_path / LOCK).exists()
+        assert (tmp_path / LOCK_NAME).exists()
+    assert not (tmp_path / LOCK_NAME).exists()
     (tmp_path / "file").write_text("")
     folder = lock_folder(tmp_path / "file")
     with pytest.raises(OperationError, match=r"cannot write to .*file: .*; give a folder"), folder:

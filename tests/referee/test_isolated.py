@@ -20,7 +20,7 @@ from cbo_gym.errors import ArgumentError, CBOGymError, UnsupportedModeError
 from cbo_gym.evaluation import AgentError
 from cbo_gym.evaluation.play.runner import HIDDEN_ID
 from cbo_gym.evaluation.play.seeds import draw_instance, seeds_of
-from cbo_gym.referee.import_guard import VARIABLE
+from cbo_gym.referee.import_guard import ISOLATION_VARIABLE
 from cbo_gym.referee.isolated import IsolatedAgent
 from cbo_gym.referee.serialization import pack
 from cbo_gym.scm.expression import trace
@@ -95,7 +95,7 @@ print(refused, registered, sorted(n for n in sys.modules if n.startswith("cbo_gy
 
 def test_what_leads_to_the_truth_is_closed_there():
     words = [sys.executable, "-c", CLOSED]
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, VARIABLE: "1"})
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, ISOLATION_VARIABLE: "1"})
     assert done.stdout.strip() == "5 [] []", done.stderr
 
 

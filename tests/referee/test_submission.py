@@ -22,7 +22,7 @@ from cbo_gym.evaluation.runs.results import COLUMNS, TIMING_COLUMNS
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.evaluation.suites import Suite
 from cbo_gym.referee.isolated import IsolatedAgent
-from cbo_gym.referee.referee import BlindPlay, drops, gains, min_loss, rescore_runs
+from cbo_gym.referee.referee import BlindPlay, describe_drops, describe_gains, min_loss, rescore_runs
 from cbo_gym.referee.replay import Replay, compare_runs
 from cbo_gym.referee.submission import check_submission, enter, read_card
 from tests.support.runs import check_here, play_here, save_runs
@@ -284,7 +284,7 @@ def test_a_loss_in_blind_play_is_distinguished_from_chance(folder):
 
     def found(told, blind):
         both = (tuple(with_score(run, score) for score in part) for part in (told, blind))
-        return list(drops([BlindPlay(run.env, *both, ())]))
+        return list(describe_drops([BlindPlay(run.env, *both, ())]))
 
     assert found([0.9, 0.8, 1.0, 0.9, 0.95], [0.8, 0.9, 0.7]) == []
     knows = found([1.0, 1.0, 1.0], [0.05, 0.0, 0.1])
@@ -298,7 +298,7 @@ def test_runs_that_part_gain_no_more_than_by_chance(folder):
     rng = np.random.default_rng(3)
 
     def diverged(values):
-        return list(gains([Replay(run, "diverges", ("machine",), "", tuple(gain)) for gain in values]))
+        return list(describe_gains([Replay(run, "diverges", ("machine",), "", tuple(gain)) for gain in values]))
 
     forged = 0.05 + 0.02 * rng.standard_normal((8, 2))
     assert "which is not chance" in str(diverged(forged))

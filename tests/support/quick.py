@@ -27,5 +27,5 @@ def search_coarsely(patch: pytest.MonkeyPatch) -> None:
         # A property takes precedence over the attributes of instances, of which agents' modules have made some.
         patch.setattr(search.Effort, name, property(lambda _, value=value: value, lambda *_: None), raising=False)
     patch.setitem(search_pareto_set.__kwdefaults__, "generations", 5)
-    patch.setattr(f"{search_pareto_set.__module__}.ALONE", 2)
+    patch.setattr(f"{search_pareto_set.__module__}.SEPARATE_GENERATIONS", 2)
     patch.setattr(model, "fit", lambda *arguments: fit(*arguments[:3], min(arguments[3], FITTING)))

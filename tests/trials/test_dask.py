@@ -200,7 +200,7 @@ def test_a_run_of_a_worker_that_came_later_with_other_code_is_said_to_be_one(clu
 
 
 def test_a_worker_that_answers_nothing_and_a_cluster_without_workers_are_said(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "PATIENCE", 3)
+    monkeypatch.setattr(cluster_module, "JOIN_SECONDS", 3)
     cluster.scheduler()
     grid = {"agents": [AGENT], "envs": [ENV], "seeds": [0], "folder": tmp_path / "runs"}
     grid["execution"] = cluster.execution()

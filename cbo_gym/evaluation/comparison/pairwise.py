@@ -205,7 +205,7 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
 
 
 def _with_interval(mean: float, half: float) -> dict[str, float | None]:
-    return with_ends("difference", mean, mean - half, mean + half, known=not np.isnan(half))
+    return with_ends("difference", mean, mean - half, mean + half, has_interval=not np.isnan(half))
 
 
 def _signs(values: np.ndarray) -> dict[str, int]:

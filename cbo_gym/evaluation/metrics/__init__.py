@@ -1,1 +1,1 @@
-"""Measures of a run, and statistics over runs."""
+"""Metrics of a run, such as regrets and scores, and statistics over runs."""

@@ -1,10 +1,10 @@
-"""Statistics of an agent's scores on several environments and seeds: pure functions on arrays.
+"""Statistics of an agent's scores on several environments and seeds, as functions on arrays.
 
 After Agarwal, Schwarzer, Castro, Courville & Bellemare (2021), Deep Reinforcement Learning at the Edge of the
-Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``, with NaN if there is no run, so that
-environments may differ in their number of runs. A statistic also takes *weights* of the same shape:
-:func:`equal_weights` gives its value, and :func:`bootstrap` stacks those of many resamples, of which
-:func:`interval` takes the quantiles. Every environment has the same weight, independent of its number of runs.
+Statistical Precipice (NeurIPS), sec. 4. Scores have shape ``(envs, seeds)``; a missing run is NaN, so environments may
+differ in their number of runs, but all have the same weight. A statistic takes scores and *weights* of the runs. With
+:func:`equal_weights` it is the value for the runs themselves. With the weights of many resamples, from
+:func:`bootstrap`, it has a value per resample, and :func:`interval` returns the ends of the confidence interval.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from cbo_gym.errors import ArgumentError
 Array = np.ndarray
 
 CONFIDENCE = 0.95
-#: Fewest seeds for an interval of their mean, and for a rank.
+# Fewest seeds for an interval of their mean, and for a rank.
 MIN_SEEDS = 5
+# Probability below the upper end of a two-sided interval.
 TWO_SIDED = 0.5 + CONFIDENCE / 2
-#: Largest number up to which single precision represents halves exactly.
+# Single precision represents whole and half numbers exactly up to this number.
 LARGEST_EXACT = 2**23
 
 
@@ -41,19 +42,19 @@ def equal_weights(scores: Array) -> Array:
 
 @dataclass(frozen=True)
 class Resamples:
-    """Bootstrap resamples as counts, which take an eighth of the memory of weights.
+    """Bootstrap resamples, as numbers of draws, which take an eighth of the memory of weights.
 
     Attributes:
-        counts: number of draws of each run, shape ``(envs, draws, seeds)``; products of an environment's matrices are
-            twice as fast as with the draws first.
-        drawn: number of runs drawn of each environment, shape ``(envs,)``.
+        counts: how often each run was drawn in each resample, shape ``(envs, draws, seeds)``; with this order of axes
+            matrix products are twice as fast as with the draws first.
+        drawn: number of runs in a resample of each environment, shape ``(envs,)``.
     """
 
     counts: Array
     drawn: Array
 
     def weights(self) -> Array:
-        """Return weights of shape ``(draws, envs, seeds)``, each draw with sum 1."""
+        """Return weights of shape ``(draws, envs, seeds)``, whose sum is 1 in each draw."""
         return (self.counts / self.drawn[:, None, None]).swapaxes(0, 1) / len(self.drawn)
 
     def select(self, rows: Array) -> Resamples:
@@ -62,14 +63,18 @@ class Resamples:
 
 
 def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
-    """Draw stratified resamples: in each environment one run less than it has, with replacement.
+    """Draw stratified resamples: n - 1 of the n runs of each environment, with replacement.
 
-    With n draws of n runs, intervals would be too narrow by the factor sqrt((n - 1) / n), which matters with
-    few seeds n (Rao & Wu 1988, Resampling inference with complex survey data, JASA 83). A single run is drawn itself,
-    and has no spread.
+    With n draws, intervals would be too narrow by the factor sqrt((n - 1) / n), which matters if n is small (Rao & Wu
+    1988, Resampling inference with complex survey data, JASA 83). A single run is drawn itself, and has no spread.
+
+    Args:
+        scores: shape ``(envs, seeds)``.
+        draws: number of resamples.
+        rng: random generator.
 
     Raises:
-        ArgumentError: as :func:`equal_weights`.
+        ArgumentError: if ``scores`` is not a matrix, or an environment has no run.
     """
     runs = (equal_weights(scores) > 0).sum(axis=1)
     draws_per_env = np.maximum(1, runs - 1)
@@ -95,7 +100,7 @@ def mean(scores: Array, weights: Array) -> Array:
 def interquartile_mean(scores: Array, weights: Array) -> Array:
     """Return the mean of the middle half of all runs, without the lowest and the highest quarter of the weight.
 
-    A run on a quartile counts by its share inside.
+    A run on a quartile counts in part.
 
     Returns:
         Means of shape ``(...)`` for weights of shape ``(..., envs, seeds)``.
@@ -109,24 +114,24 @@ def interquartile_mean(scores: Array, weights: Array) -> Array:
 
 
 def performance_profile(scores: Array, weights: Array, thresholds: Array) -> Array:
-    """Return the share of runs with a score above each threshold.
+    """Return the weighted fraction of runs with a score above each threshold.
 
     Returns:
-        Shares of shape ``(..., thresholds)`` for weights of shape ``(..., envs, seeds)``.
+        Fractions of shape ``(..., thresholds)`` for weights of shape ``(..., envs, seeds)``.
     """
-    # The comparison is false for NaN, which has no weight.
+    # The comparison is false for NaN, but missing runs have no weight.
     above = scores.reshape(-1, 1) > thresholds
     return weights.reshape(*weights.shape[:-2], -1) @ above.astype(float)
 
 
 def probability_of_improvement(scores: Array, others: Array, weights: Array, other_weights: Array) -> Array:
-    """Return P(X > Y) + P(X = Y) / 2 for a run X of one agent and Y of another, averaged over environments.
+    """Return P(X > Y) + P(X = Y) / 2 for scores X and Y of two agents, averaged over environments.
 
-    In each environment it is the Mann-Whitney statistic divided by the number of pairs.
+    In an environment it is the Mann-Whitney statistic divided by the number of pairs of runs.
 
     Args:
-        scores: shape ``(envs, seeds)``.
-        others: shape ``(envs, other_seeds)``, of the same environments.
+        scores: scores of one agent, shape ``(envs, seeds)``.
+        others: scores of the other agent on the same environments, shape ``(envs, other_seeds)``.
         weights: weights of ``scores``, shape ``(..., envs, seeds)``.
         other_weights: weights of ``others``, shape ``(..., envs, other_seeds)``.
 
@@ -138,42 +143,41 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
     """
     if len(scores) != len(others):
         raise ArgumentError(f"both need the same environments; given {len(scores)} and {len(others)}")
-    wins = _wins(scores, others)
     weights_by_env = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
-    right = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)
-    # Every environment's weights sum to 1 / envs in both factors.
-    total = np.einsum("ebj,ebj->b", weights_by_env @ wins, right) * len(scores)
+    other_weights_by_env = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)
+    # The weights of an environment sum to 1 / envs in both factors.
+    total = np.einsum("ebj,ebj->b", weights_by_env @ _wins(scores, others), other_weights_by_env) * len(scores)
     return total.reshape(weights.shape[:-2])
 
 
 def resampled_improvement(scores: Array, others: Array, resamples: Resamples, other_resamples: Resamples) -> Array:
     """Return :func:`probability_of_improvement` of each draw, shape ``(draws,)``.
 
-    It counts wins, which single precision represents exactly, and so is faster than with weights.
+    It is faster than with weights, because it counts wins, which single precision represents exactly.
     """
     pairs = int(resamples.counts[0, 0].size) * int(other_resamples.counts[0, 0].size)
     dtype = np.float32 if pairs < LARGEST_EXACT else np.float64
-    won = resamples.counts.astype(dtype) @ _wins(scores, others).astype(dtype)
-    numbers = np.einsum("ebj,ebj->eb", won, other_resamples.counts.astype(dtype))
-    shares = numbers / (resamples.drawn * other_resamples.drawn)[:, None]
-    return shares.mean(axis=0)
+    wins_over_run = resamples.counts.astype(dtype) @ _wins(scores, others).astype(dtype)
+    wins = np.einsum("ebj,ebj->eb", wins_over_run, other_resamples.counts.astype(dtype))
+    probabilities = wins / (resamples.drawn * other_resamples.drawn)[:, None]
+    return probabilities.mean(axis=0)
 
 
 def _wins(scores: Array, others: Array) -> Array:
-    """Return for each environment and pair of runs 1 if the first is higher, 0.5 if they are equal, else 0."""
+    """Return 1, 0.5 or 0 if a score is higher, equal or lower than another: shape ``(envs, seeds, other_seeds)``."""
     return 0.5 + 0.5 * np.sign(np.nan_to_num(scores)[:, :, None] - np.nan_to_num(others)[:, None, :])
 
 
 def interval(statistics: Array) -> tuple[Array, Array]:
-    """Return the ends of the 95 % percentile interval of bootstrap draws on the first axis."""
+    """Return the lower and upper ends of the 95 % percentile interval of a statistic; bootstrap draws are on axis 0."""
     tail = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(statistics, [tail, 100 - tail], axis=0)
     return low, high
 
 
-def with_ends(name: str, value: float, low: float, high: float, known: bool) -> dict[str, float | None]:
-    """Return the columns of a value and of the ends of its interval, which are null if it is not known."""
-    return {name: value, f"{name}_low": low if known else None, f"{name}_high": high if known else None}
+def with_ends(name: str, value: float, low: float, high: float, has_interval: bool) -> dict[str, float | None]:
+    """Return the columns of a value and of the ends of its interval, which are null without an interval."""
+    return {name: value, f"{name}_low": low if has_interval else None, f"{name}_high": high if has_interval else None}
 
 
 def half_width(values: Array, axis: int = 0) -> Array:
@@ -192,7 +196,8 @@ def t_factor(count: Any) -> Any:
 def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED, fewest: int = MIN_SEEDS) -> float:
     """Return half the width of Welch's interval for a sum or difference of means; NaN below ``fewest`` values.
 
-    The degrees of freedom are those of Welch and Satterthwaite, for samples with different variances.
+    Its degrees of freedom are those of Welch and Satterthwaite, for samples with different variances. ``below`` is the
+    probability below the interval's upper end.
     """
     counts = np.array([len(sample) for sample in samples])
     if counts.min() < fewest:
@@ -205,7 +210,7 @@ def welch_half_width(samples: Sequence[Array], below: float = TWO_SIDED, fewest:
 
 
 def t_quantile(freedom: Any, below: float = TWO_SIDED) -> Any:
-    """Return a quantile of Student's t, by default the end of a 95 % interval."""
+    """Return the quantile of Student's t with probability ``below``; by default the end of a 95 % interval."""
     # Imported here, so that processes that only play runs start faster.
     from scipy.special import stdtrit
 

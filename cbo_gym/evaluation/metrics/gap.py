@@ -1,13 +1,13 @@
-"""GAP and PA-GAP of Huang et al. (2026): pure functions on arrays, and the numbers of runs.
+"""GAP and PA-GAP, metrics of Huang et al. (2026): how close a run came to the optimum, and how early.
 
-Both are computed from i_t = (b_t - b_0) / (r - b_0), clipped to [0, 1], of the best value b_t after round t, the value
-b_0 before the first round and a reference r. There are two versions:
+Both are computed from i_t = (b_t - b_0) / (r - b_0), clipped to [0, 1]: b_t is the best value after round t, b_0 the
+value before the first round, and r a reference. There are two versions:
 
 * expected rewards: b_t is the best E[Y | a] of an action so far, b_0 that of the initial data, r the optimum;
-* the survey's convention, columns ``survey_...``: b_t and b_0 are observed rewards, r is the suite's reference.
+* the convention of the paper, columns ``survey_...``: b_t and b_0 are observed rewards, r is the suite's reference.
 
-Without initial data b_0 is the mean of a random action. In contextual mode b_t is the optimum minus the least regret so
-far; under constraints only feasible actions count. See docs/guide/evaluation.md for their limits.
+Without initial data b_0 is the mean reward of random actions. In contextual mode b_t is the optimum minus the least
+regret so far. Under constraints only feasible actions count. See docs/guide/evaluation.md for the limits of both.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from cbo_gym.evaluation.suites import package_references
 
 Array = np.ndarray
 
+# Numbers of rounds at which the metrics are computed.
 BUDGETS = (20, 50, 100)
+# Prefixes of the columns of both versions.
 EXPECTED, SURVEY = "", "survey_"
 OVER_TIME = "gap_over_time"
-#: Columns of both versions, and the column of dynamic mode.
+# Columns of both versions, and the column of dynamic mode.
 GAPS = (
     *(f"{version}{name}_{budget}" for version, name, budget in product((EXPECTED, SURVEY), ("gap", "pa_gap"), BUDGETS)),
     OVER_TIME,
@@ -35,9 +37,9 @@ GAPS = (
 
 
 def improvements(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """Return (b_t - b_0) / (r - b_0) of the best of b_0 and the values so far, at least 0 and not clipped at 1.
+    """Return max(b_t - b_0, 0) / (r - b_0), where b_t is the best value so far; it is not clipped at 1.
 
-    If b_0 is the reference or better, any improvement counts as the whole way, as in the survey.
+    If b_0 is not below r, any improvement counts as more than 1, as in the paper.
 
     Args:
         values: values of the rounds, shape ``(..., rounds)`` with at least one round.
@@ -51,16 +53,17 @@ def improvements(values: Array, initial: float | Array, reference: float | Array
     initial, reference = (np.asarray(number, dtype=float)[..., None] for number in (initial, reference))
     if not values.shape[-1]:
         raise ArgumentError("GAP needs at least one round")
-    gained = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
+    improvement = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
     possible = reference - initial
-    share = gained / np.where(possible > 0.0, possible, 1.0)
-    return np.where(possible > 0.0, share, np.where(gained > 0.0, 1.0 + gained, 0.0))
+    share = improvement / np.where(possible > 0.0, possible, 1.0)
+    return np.where(possible > 0.0, share, np.where(improvement > 0.0, 1.0 + improvement, 0.0))
 
 
 def gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """Return (i_B + (B - t*) / B) / (1 + (B - 1) / B), t* the first round with the best value; B if none exceeds b_0.
+    """Return GAP, (i_B + (B - t*) / B) / (1 + (B - 1) / B), where B is the number of rounds.
 
-    Arguments and errors are those of :func:`improvements`. Values that agree to nine decimals of r - b_0 are equal.
+    t* is the first round with the best value, or B if no value exceeds b_0. Values that agree to nine decimals of r -
+    b_0 count as equal. Arguments and errors are those of :func:`improvements`.
 
     Returns:
         Numbers in [0, 1] of shape ``(...)``.
@@ -68,12 +71,12 @@ def gap(values: Array, initial: float | Array, reference: float | Array) -> Arra
     gained = improvements(values, initial, reference).round(TIE_DECIMALS)
     budget = gained.shape[-1]
     best = gained[..., -1]
-    first = np.where(best > 0.0, np.argmax(gained == best[..., None], axis=-1) + 1, budget)
-    return (np.minimum(best, 1.0) + (budget - first) / budget) / (1.0 + (budget - 1.0) / budget)
+    first_best = np.where(best > 0.0, np.argmax(gained == best[..., None], axis=-1) + 1, budget)
+    return (np.minimum(best, 1.0) + (budget - first_best) / budget) / (1.0 + (budget - 1.0) / budget)
 
 
 def path_aware_gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """Return PA-GAP, the mean over rounds t of i_t (B - t + 1) / B; arguments, result and errors as :func:`gap`."""
+    """Return PA-GAP, the mean of i_t (B - t + 1) / B over rounds t; arguments and errors are those of :func:`gap`."""
     gained = np.minimum(improvements(values, initial, reference), 1.0)
     budget = gained.shape[-1]
     return (gained * (np.arange(budget, 0, -1) / budget)).mean(axis=-1)
@@ -82,18 +85,18 @@ def path_aware_gap(values: Array, initial: float | Array, reference: float | Arr
 def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array) -> Array:
     """Return G_t of every slice, by which Aglietti et al. (2021), sec. 4, compare methods over time.
 
-    It is :func:`gap` in each slice: how close to the optimum the slice came, and how early. The paper does not say how
-    tiny improvements count; here values are rounded to a hundredth of the way from b_0 to the optimum.
+    It is :func:`gap` in each slice of time. The paper does not say how tiny improvements count; here values are rounded
+    to a hundredth of the way from b_0 to the optimum.
 
     Args:
         values: expected rewards of the rounds, shape ``(n,)``.
-        initial: b_0 in each round, shape ``(n,)``: the mean of a random action, so that a good start is
-            not marked down. The paper uses the first point evaluated, its program the worst of those of all methods.
+        initial: b_0 in each round, shape ``(n,)``: the mean reward of random actions, so that a good first action is
+            not a disadvantage. The paper takes the first action, its program the worst first action of all methods.
         reference: optimum in each round, given what was implemented in earlier slices, shape ``(n,)``.
         slices: slice of each round, shape ``(n,)``.
 
     Returns:
-        Numbers in [0, 1], one for each slice that was reached, in their order.
+        Numbers in [0, 1], one for each slice that was reached, in order.
 
     Raises:
         ArgumentError: without rounds.
@@ -110,25 +113,26 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
 
 
 def gaps_of(run: Run) -> dict[str, float | None]:
-    """Return the columns :data:`GAPS` of a finished run, see :func:`gaps`; None for NaN."""
+    """Return the columns :data:`GAPS` of a finished run, see :func:`gaps`, with None in place of NaN."""
     return {name: None if np.isnan(values[0]) else float(values[0]) for name, values in gaps([run]).items()}
 
 
 def gaps(runs: Sequence[Run]) -> dict[str, Array]:
-    """Return the columns :data:`GAPS` of finished runs with one horizon and the same columns, shape ``(runs,)`` each.
+    """Return the columns :data:`GAPS` of finished runs with the same horizon and columns, shape ``(runs,)`` each.
 
-    NaN if a run has fewer rounds than the budget or did not record b_0. In dynamic mode all but :data:`OVER_TIME` are
-    NaN; in other modes :data:`OVER_TIME` is.
+    A value is NaN if a run has fewer rounds than the budget or did not record b_0. In dynamic mode only
+    :data:`OVER_TIME` has values, in other modes it has none.
     """
     columns = {name: np.full(len(runs), np.nan) for name in GAPS}
     if "slice" in runs[0].columns:
         return columns | {OVER_TIME: np.array([mean_slice_gap(run) for run in runs])}
-    for version, start in ((EXPECTED, "initial_expected"), (SURVEY, "initial_reward")):
-        known = [index for index, run in enumerate(runs) if getattr(run, start) is not None]
+    for version, field in ((EXPECTED, "initial_expected"), (SURVEY, "initial_reward")):
+        # Positions of the runs that recorded b_0.
+        known = [index for index, run in enumerate(runs) if getattr(run, field) is not None]
         if not known:
             continue
         known_runs = [runs[index] for index in known]
-        initial = np.array([getattr(run, start) for run in known_runs], dtype=float)
+        initial = np.array([getattr(run, field) for run in known_runs], dtype=float)
         if version == EXPECTED:
             reference = np.array([run.optimum for run in known_runs])
             values = reference[:, None] - stack_curves(known_runs, ["best_so_far_regret"])["best_so_far_regret"]
@@ -136,9 +140,10 @@ def gaps(runs: Sequence[Run]) -> dict[str, Array]:
             reference = np.array([package_references().get(run.env, run.optimum) for run in known_runs])
             curves = stack_curves(known_runs, ["reward", *(["feasible"] if known_runs[0].is_constrained else [])])
             values = np.where(curves.get("feasible", True), curves["reward"], -np.inf)
-        for budget in (budget for budget in BUDGETS if budget <= values.shape[-1]):
-            columns[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)
-            columns[f"{version}pa_gap_{budget}"][known] = path_aware_gap(values[:, :budget], initial, reference)
+        for budget in BUDGETS:
+            if budget <= values.shape[-1]:
+                columns[f"{version}gap_{budget}"][known] = gap(values[:, :budget], initial, reference)
+                columns[f"{version}pa_gap_{budget}"][known] = path_aware_gap(values[:, :budget], initial, reference)
     return columns
 
 
@@ -146,8 +151,8 @@ def slice_gaps(run: Run) -> Array:
     """Return :func:`gap_over_time` of a finished run in dynamic mode."""
     names = ("expected_reward", "instant_regret", "random_reward", "slice")
     curves = stack_curves([run], names)
-    expected, regrets, at_random, slices = (curves[name][0] for name in names)
-    return gap_over_time(expected, at_random, expected + regrets, slices)
+    expected, regrets, random_rewards, slices = (curves[name][0] for name in names)
+    return gap_over_time(expected, random_rewards, expected + regrets, slices)
 
 
 def mean_slice_gap(run: Run) -> float:

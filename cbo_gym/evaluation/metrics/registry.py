@@ -1,6 +1,6 @@
-"""Metrics of runs: title, direction, unit, and the function that computes them.
+"""The registry of metrics: each has a title, a direction, a unit, and a function that computes it from runs.
 
-To add a metric, add an entry to :data:`METRICS` and its function; tables, comparisons and files follow.
+A new entry of :data:`METRICS` appears in tables, comparisons and files without further code.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, stack_curves
 
 Array = np.ndarray
 Subject = Literal["play", "best so far", "recommendation", "agent", "task"]
-#: Score of the metric ``rounds_to_goal``
+# Score of the metric ``rounds_to_goal``.
 GOAL = 0.9
-#: Columns that most metrics read; they are read together, which is faster.
+# Columns that most metrics need; reading them together is faster.
 COMMON_COLUMNS = (
     "average_regret", "simple_regret", "best_so_far_regret", "cumulative_regret", "average_reward", "feasible", "cost",
     *TIMING_COLUMNS,
@@ -30,7 +30,7 @@ COMMON_COLUMNS = (
 
 
 class FinishedRuns:
-    """Finished runs with one horizon and the same columns, whose curves are read on demand.
+    """Finished runs with the same horizon and columns, whose curves are read when they are needed.
 
     Args:
         runs: at least one run.
@@ -56,12 +56,11 @@ class FinishedRuns:
         return np.array([getattr(run, name) for run in self.runs])
 
     def score(self, rewards: Array) -> Array:
-        """Scale rewards to 0 for a random action and 1 for the optimum, NaN if these are equal."""
-        optima, at_random = (
-            self.field(name).reshape(-1, *[1] * (rewards.ndim - 1)) for name in ("optimum", "random_value")
-        )
-        scale = np.where(optima > at_random, optima, at_random + np.nan)
-        return normalised_score(scale, at_random, rewards).round(TIE_DECIMALS)
+        """Scale rewards, shape ``(runs,)`` or ``(runs, rounds)``: 0 is a random action, 1 the optimum; NaN if equal."""
+        shape = (-1, *[1] * (rewards.ndim - 1))
+        optima, random_values = self.field("optimum").reshape(shape), self.field("random_value").reshape(shape)
+        optima = np.where(optima > random_values, optima, np.nan)
+        return normalised_score(optima, random_values, rewards).round(TIE_DECIMALS)
 
     @cached_property
     def seconds(self) -> Array:
@@ -70,7 +69,7 @@ class FinishedRuns:
 
     @cached_property
     def gaps(self) -> dict[str, Array]:
-        """GAP and PA-GAP by their columns, shape ``(runs,)`` each."""
+        """Name of a column of GAP or PA-GAP -> its values, shape ``(runs,)``."""
         return gaps(self.runs)
 
 
@@ -81,16 +80,16 @@ class Metric:
     Attributes:
         title: title of its column in tables.
         subject: what the metric measures.
-        values: function of runs that returns their numbers, shape ``(runs,)``, or None if such runs have none. NaN is a
-            missing number; infinity, in a censored metric, a run that did not reach it. By default the last values of
-            the runs' column of the metric's name.
-        best: ``min`` or ``max``, the better of several values; None if neither is better.
+        values: function that returns the metric of runs, shape ``(runs,)``, or None if it is not defined for them. NaN
+            is a missing value; infinity, in a censored metric, a run that did not reach it. By default the metric is
+            the last value of the column with its name.
+        best: ``min`` or ``max``, whichever returns the better of several values; None if none is better.
         unit: unit; empty if there is none, ``reward`` for that of the environment.
-        column: condition for its column in the table of an environment: always, if some agent has a number, or never.
-        censored: whether a run may end before it reaches the metric. A mean of the runs that reach it would favour
-            agents that often fail, so it is null unless all seeds do; a second column counts those that do.
-        over_envs: kind of the average over environments: with an interval, a mean alone, or empty if units differ.
-        expendable: order in which a narrow terminal hides columns, highest first; 0 for columns that it never hides.
+        column: whether the table of an environment has a column: always, if some agent has a value, or never.
+        censored: whether a run may end before it reaches the metric. The mean is then null unless all seeds reach it,
+            because the mean of the others would favour agents that often fail; a second column counts those that do.
+        over_envs: average over environments: with an interval, a mean alone, or empty for none, because units differ.
+        expendable: order in which columns are hidden in a narrow terminal, highest first; 0 for never.
     """
 
     title: str
@@ -105,7 +104,7 @@ class Metric:
 
 
 def _score(finished: FinishedRuns) -> Array:
-    """Return scores of recommendations, from their regret because the optimum depends on the context."""
+    """Return scores of recommendations, computed from their regret because the optimum may depend on the context."""
     return finished.score(finished.field("optimum") - finished.curve("simple_regret")[:, -1])
 
 
@@ -117,7 +116,7 @@ def _average_score(finished: FinishedRuns) -> Array:
 
 def _rounds_to_goal(finished: FinishedRuns) -> Array | None:
     """Return the first round after which the best action played so far scores at least :data:`GOAL`."""
-    # In dynamic mode, slices have different optima, so no reward is the goal of all rounds.
+    # In dynamic mode the optimum differs between slices, so no reward is the goal of all rounds.
     if "slice" in finished.columns or "best_so_far_regret" not in finished.columns:
         return None
     best_rewards = finished.field("optimum")[:, None] - finished.curve("best_so_far_regret")
@@ -132,7 +131,7 @@ def _aggregate_rounds(name: str, statistic: Callable[[pl.Series], Any], finished
     return np.array([statistic(pl.Series(row)) for row in finished.curve(name)]) if name in finished.columns else None
 
 
-#: Metrics by the names of their columns, in their order.
+#: Name -> metric, in the order of their columns.
 METRICS: dict[str, Metric] = {
     "average_regret": Metric("average regret", "play", unit="reward"),
     "simple_regret": Metric("simple regret", "recommendation", unit="reward", expendable=4),
@@ -171,9 +170,10 @@ METRICS: dict[str, Metric] = {
 
 
 def numbers_of(runs: Sequence[Run]) -> dict[str, Array]:
-    """Return all metrics of finished runs with one horizon and the same columns, shape ``(runs,)`` each."""
+    """Return name -> metric of finished runs with the same horizon and columns, shape ``(runs,)``; NaN is missing."""
     finished = FinishedRuns(runs)
-    columns = {
-        name: metric.values(finished) if metric.values else finished.last(name) for name, metric in METRICS.items()
-    }
-    return {name: np.full(len(runs), np.nan) if values is None else values for name, values in columns.items()}
+    numbers = {}
+    for name, metric in METRICS.items():
+        values = metric.values(finished) if metric.values else finished.last(name)
+        numbers[name] = np.full(len(runs), np.nan) if values is None else values
+    return numbers

@@ -1,6 +1,7 @@
-"""Regrets and scores: pure functions on arrays.
+"""Regrets and scores of expected rewards, as functions on arrays.
 
-``optimum`` is mu*, the largest E[Y | action]; arrays of expected rewards mu(a_t) have the rounds on their last axis.
+mu(a) is the expected reward E[Y | a] of an action a, and mu*, the argument ``optimum``, its largest value. Arrays have
+the rounds t on their last axis.
 """
 
 from __future__ import annotations
@@ -10,35 +11,34 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 
 Array = np.ndarray
-#: mu*, or the best expected reward in each round.
+# mu*, or the largest expected reward in each round.
 Optima = float | Array
-#: Number of decimals; scores that agree to these differ by rounding alone.
+# Scores that agree to this number of decimals differ by rounding alone.
 TIE_DECIMALS = 9
 
 
-def penalized_rewards(expected: Array, missed: Array | None, random_value: float) -> Array:
+def penalized_rewards(expected: Array, violations: Array | None, random_value: float) -> Array:
     """Return values of actions under constraints: mu(a) if feasible, else the value of a random action.
 
-    The regret of every infeasible action is therefore mu* - mu_random, and its score is 0. Aglietti et al. (2023), sec.
-    5, report the best value of feasible actions so far and the share of feasible actions; the value of infeasible
-    actions is our choice.
+    So the regret of an infeasible action is mu* - mu_random, and its score is 0. This is our choice: Aglietti et al.
+    (2023), sec. 5, report the best value of feasible actions so far, and the fraction of feasible actions.
 
     Args:
         expected: mu(a) of the rounds, shape ``(t,)``.
-        missed: shortfall of each constraint, shape ``(t, constraints)``; None without constraints.
+        violations: shortfall of each constraint, shape ``(t, constraints)``; None without constraints.
         random_value: mean of mu over random actions that are feasible.
     """
-    if missed is None:
+    if violations is None:
         return expected
-    return np.where(missed.any(axis=-1), random_value, expected)
+    return np.where(violations.any(axis=-1), random_value, expected)
 
 
 def instant_regret(optimum: Optima, values: Array) -> Array:
-    """Return mu* - mu(a_t) of actions that were played or recommended; the pseudo-regret of observed rewards.
+    """Return mu* - mu(a_t) of actions that were played or recommended, or the pseudo-regret of observed rewards.
 
-    In aggregated mode mu of a cell X is Fbar(X), the mean of f over its representative points, and mu* is f(x*). The
-    regret of a recommendation is then the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong 2022, Definition
-    2). If the cell's centre is the only representative point, this is its simple regret.
+    In aggregated mode an action is a cell X, mu(X) is Fbar(X), the mean of f over the cell's representative points, and
+    mu* is f(x*). The regret of a recommendation is then the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong
+    2022, Definition 2). If the cell's centre is its only representative point, this is the simple regret of the centre.
     """
     return optimum - np.asarray(values, dtype=float)
 
@@ -78,17 +78,17 @@ def normalised_score(optimum: Optima, random_value: Optima, expected: Array) -> 
     gap = np.subtract(optimum, random_value)
     if (gap <= 0).any():
         index = np.argmax(gap <= 0)
-        best, at_random = (float(np.ravel(value)[index]) for value in (optimum, random_value))
-        raise ArgumentError(f"the optimum {best} must exceed the random value {at_random}")
+        best, random_reward = (float(np.ravel(value)[index]) for value in (optimum, random_value))
+        raise ArgumentError(f"the optimum {best} must exceed the random value {random_reward}")
     return (np.asarray(expected, dtype=float) - random_value) / gap
 
 
-def selection_frequencies(chosen: Array, count: int) -> Array:
-    """Return the share of rounds in which each of ``count`` target sets or scopes was chosen, shape ``(count,)``."""
-    chosen = np.asarray(chosen, dtype=int)
-    return np.bincount(chosen, minlength=count) / max(1, chosen.size)
+def selection_frequencies(choices: Array, count: int) -> Array:
+    """Return the fraction of rounds in which each of ``count`` target sets or scopes was chosen, shape ``(count,)``."""
+    choices = np.asarray(choices, dtype=int)
+    return np.bincount(choices, minlength=count) / max(1, choices.size)
 
 
-def running_frequencies(chosen: Array, count: int) -> Array:
+def running_frequencies(choices: Array, count: int) -> Array:
     """Return :func:`selection_frequencies` of the first t rounds, for every t: shape ``(rounds, count)``."""
-    return running_mean((np.asarray(chosen, dtype=int)[:, None] == np.arange(count)).T).T
+    return running_mean((np.asarray(choices, dtype=int)[:, None] == np.arange(count)).T).T

@@ -1,1 +1,1 @@
-"""Agents on environments: one run, or a grid of them, in separate processes."""
+"""Play agents on environments: a single run, or a sweep over a grid of agents, environments and seeds."""

@@ -1,7 +1,7 @@
-"""Agents that are passed to a sweep as objects: classes, instances and functions, of any notebook or script.
+"""Agents that are passed to a sweep as objects: classes, instances, and functions that make an agent.
 
-An agent that other processes can import is known by its import path. Any other is sent by value with cloudpickle to the
-process in which it plays; one that cannot be pickled plays in this process.
+If other processes can import the class or function, a sweep passes them its import path. Otherwise, as for an agent
+from a notebook, the object is pickled by value with cloudpickle. An agent that cannot be pickled plays in this process.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ class SentAgent:
 
     Attributes:
         payload: Pickle of the agent, or of the class or function that makes it; empty if it plays in this process.
-        stamps: Names and stamps of its code and state.
-        here: The agent, class or function, if it plays in this process.
+        stamps: Names and stamps of its code and state, see :mod:`cbo_gym.evaluation.runs.revisions`.
+        source: The agent, class or function, if it plays in this process; else None.
     """
 
     payload: bytes
     stamps: tuple[tuple[str, str], ...]
-    here: Any = field(default=None, compare=False)
+    source: Any = field(default=None, compare=False)
 
     def agent(self) -> Any:
         """Return an agent that plays in this process: a copy of an instance, if it can be copied."""
-        agent = agent_of(self.here)
-        if agent is not self.here:
+        agent = agent_of(self.source)
+        if agent is not self.source:
             return agent
         try:
-            return deepcopy(self.here)
+            return deepcopy(agent)
         # Something in the agent cannot be copied; its reset() clears its state.
         except Exception:
-            return self.here
+            return agent
 
 
-class Player(NamedTuple):
+class AgentFacts(NamedTuple):
     """The facts about an agent that a sweep needs.
 
     Attributes:
-        modules: Modules in which it is defined.
+        modules: Modules in which the agent is defined.
         modes: Feedback modes that it declares; empty if it declares none.
-        isolated: Whether it is a third-party agent, which plays in a separate process.
-        sent: The agent itself, if other processes cannot import it.
+        isolated: Whether it plays in a separate process, as third-party agents do.
+        sent: The agent itself, if other processes cannot import it; else None.
     """
 
     modules: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class Player(NamedTuple):
 
 
 def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
-    """Return the agents that are passed to a sweep, each with its label, or ``None`` for its own name."""
+    """Return the agents that are passed to a sweep, each with its label, or None if it has no label."""
     if isinstance(agents, Mapping):
         return [(str(label), agent) for label, agent in agents.items()]
     if isinstance(agents, str | Spec | type) or not isinstance(agents, Iterable):
@@ -82,7 +82,7 @@ def labelled_agents(agents: Any) -> list[tuple[str | None, Any]]:
 
 
 def import_path(source: Any) -> str | None:
-    """Return the name by which other processes find a class or a function; ``None`` for anything else."""
+    """Return the zoo's name or the import path of a class or function; None if other processes cannot import it."""
     module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", None)
     if not module or not name or module == "__main__":
         return None
@@ -91,24 +91,28 @@ def import_path(source: Any) -> str | None:
     value: Any = sys.modules.get(module)
     for attribute in name.split("."):
         value = getattr(value, attribute, None)
+    if value is not source:
+        return None
     path = f"{module}:{name}"
-    return next((short for short, long in zoo().items() if long == path), path) if value is source else None
+    return next((zoo_name for zoo_name, zoo_path in zoo().items() if zoo_path == path), path)
 
 
-def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> tuple[Spec, Player]:
-    """Describe and pickle an agent that no other process can import.
+def pickle_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> tuple[Spec, AgentFacts]:
+    """Return the label and the facts of an agent that no other process can import, with its pickle.
 
     Args:
         source: The agent, or the class or function that makes it.
-        label: Its name in the results; None for the name of its class, or of the function.
+        label: Name of the agent in the results; None for the name of its class, or of the function.
         taken_labels: Labels of other agents.
 
     Raises:
-        ArgumentError: if it cannot be made, or another agent has the name.
+        ArgumentError: if the agent cannot be made, or another agent has its name.
     """
-    is_maker = isinstance(source, type) or not hasattr(source, "act")
     agent = agent_of(source)
-    name = label or str(getattr(source, "__name__", "") if is_maker else type(source).__name__)
+    if isinstance(source, type) or not hasattr(source, "act"):
+        name = label or str(getattr(source, "__name__", ""))
+    else:
+        name = label or type(source).__name__
     if not name.isidentifier() and label is None:
         # The function is a lambda.
         name = type(agent).__name__
@@ -121,7 +125,7 @@ def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> t
     stamps = stamps_of(modules)
     try:
         payload = bytes(cloudpickle.dumps(source))
-    # The agent holds a file, a lock or the like.
+    # The agent holds an open file or a lock, for example.
     except Exception as error:
         payload = _warn_it_plays_here(name, error)
     digest = hashlib.sha256(f"{sorted(stamps.items())}{_state_of(source, payload, stamps)}".encode()).hexdigest()
@@ -132,7 +136,7 @@ def sent_agent(source: Any, label: str | None, taken_labels: Iterable[str]) -> t
         except CBOGymError as error:
             payload = _warn_it_plays_here(name, error)
     sent = SentAgent(payload, tuple(stamps.items()), None if payload else source)
-    return spec, Player(modules, modes_of(agent), isolated=bool(payload), sent=sent)
+    return spec, AgentFacts(modules, modes_of(agent), isolated=bool(payload), sent=sent)
 
 
 def _warn_it_plays_here(name: str, error: Exception) -> bytes:
@@ -145,14 +149,15 @@ def _warn_it_plays_here(name: str, error: Exception) -> bytes:
 
 
 def _state_of(source: Any, payload: bytes, stamps: Mapping[str, str]) -> str:
-    """Return the state by which agents of the same source code differ; the pickle's hash if the code is unknown."""
+    """Return what distinguishes agents of the same source code: hashes of their values, or of the pickle."""
+    # The source of some code is unknown.
     if any(stamp.rpartition("+")[2] == INTERACTIVE for stamp in stamps.values()):
         return hashlib.sha256(payload).hexdigest()
     return " ".join(map(_hash_of, _parts_of(source, stamps, set())))
 
 
 def _parts_of(source: Any, modules: Container[str], visited: set[int]) -> Iterator[object]:
-    """Yield names and values of a class with its methods, of an instance, or of a function with its variables."""
+    """Yield names and values in a class with its methods, an instance, or a function with its variables."""
     if id(source) in visited:
         return
     visited.add(id(source))
@@ -170,12 +175,14 @@ def _parts_of(source: Any, modules: Container[str], visited: set[int]) -> Iterat
     else:
         cls = source if isinstance(source, type) else type(source)
         yield cls.__module__, cls.__qualname__
-        for base in (base for base in cls.__mro__ if base.__module__.partition(".")[0] in modules):
+        own_bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] in modules]
+        for base in own_bases:
             for name, value in vars(base).items():
                 value = inspect.unwrap(getattr(value, "__func__", value))
                 if isinstance(value, FunctionType) or not name.startswith(("__", "_abc_")):
                     values[f"{base.__qualname__}.{name}"] = value
-        values |= {} if cls is source else vars(source)
+        if cls is not source:
+            values |= vars(source)
     for name, value in values.items():
         yield name
         if isinstance(value, type | FunctionType | partial):

@@ -1,4 +1,4 @@
-"""Callbacks that receive each round of a run after it is recorded."""
+"""Callbacks of ``evaluate`` and ``sweep``, which receive the rounds of a run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from cbo_gym.task import Action, Observation
 
-READ_ONLY = ("action", "observation", "info", "recommended")
+# Fields whose arrays are copied.
+COPIED_FIELDS = ("action", "observation", "info", "recommended")
 
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """One round of a run; its arrays are read-only copies.
+    """A round of a run; its arrays are read-only copies.
 
     Args:
         agent: Label of the agent.
@@ -24,10 +25,10 @@ class PlayedRound:
         round: Number of the round, from 1.
         horizon: Number of rounds.
         action: Action that was played.
-        observation: Observation after it.
+        observation: Observation after the action.
         reward: Observed reward; an array if there are several objectives.
         info: ``info`` of ``step``.
-        recommended: Action that the agent recommends after this round; None if it was not asked for one.
+        recommended: Action that the agent recommends after this round; None if the agent was not asked for one.
     """
 
     agent: str
@@ -42,7 +43,7 @@ class PlayedRound:
     recommended: Action | None
 
     def __post_init__(self) -> None:
-        for name in READ_ONLY:
+        for name in COPIED_FIELDS:
             object.__setattr__(self, name, _copy(getattr(self, name)))
 
 
@@ -51,13 +52,14 @@ Callback = Callable[[PlayedRound], object]
 
 @dataclass(frozen=True)
 class Sampled:
-    """A callback that needs only some rounds of a run, evenly spaced and including the last, such as a progress bar.
+    """A callback, such as a progress bar, that needs only some rounds: evenly spaced ones, including the last.
 
-    Copying a round and sending it from another process takes longer than a simple agent needs to play it.
+    It saves time, because copying a round and sending it from another process takes longer than a simple agent needs to
+    play it.
 
     Args:
         callback: Called after these rounds.
-        times: Largest number of these rounds.
+        times: Largest number of calls in a run.
     """
 
     callback: Callback

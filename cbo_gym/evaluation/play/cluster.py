@@ -1,4 +1,4 @@
-"""Calls on a Dask cluster, whose results come back as soon as they are ready."""
+"""Function calls on a Dask cluster, for sweeps with ``backend="dask"``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Seconds until a scheduler must have answered; it may just be starting.
+# Seconds that a scheduler has to answer.
 ANSWER_SECONDS = 5
-# Seconds until a worker must have joined.
-PATIENCE = 60
-# Number of workers in a message.
+# Seconds that a worker has to join the cluster, and to tell its code; it may just be starting.
+JOIN_SECONDS = 60
+# Largest number of workers that a message names.
 MAX_NAMES = 5
 
 
@@ -36,13 +36,13 @@ def map_on_cluster(
 
     Args:
         function: Function that workers can import.
-        items: Its arguments.
+        items: Arguments of the calls.
         address: Address of the Dask scheduler: ``tcp://host:8786``.
         code: Code that every worker must have, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
 
     Raises:
-        OperationError: if Dask is not installed, no scheduler or worker answers, a worker lacks some of the code, has
-            another version of it or more than one thread, or the scheduler goes away.
+        OperationError: if Dask is not installed, no scheduler or worker answers, a worker has other code than this
+            process or more than one thread, or the connection to the scheduler is lost.
     """
     client = _connect(address)
     with client:
@@ -56,17 +56,20 @@ def _connect(address: str) -> Client:
         from distributed import Client
     except ImportError as error:
         raise OperationError(f"sweeps on a cluster need Dask: {how_to_install('dask')}") from error
-    # A Client waits for ever for a listener that does not answer. An event loop may be running in this thread.
+    # A Client waits for ever for a listener that does not answer, so ask it first. The call is made in another thread,
+    # because an event loop may be running in this one.
     with ThreadPoolExecutor(1) as thread:
         try:
             server_type = thread.submit(asyncio.run, _server_type(address)).result()
-        # Dask may raise anything for a foreign answer.
+        # Dask may raise any error if the listener is not Dask.
         except Exception as error:
-            raise OperationError(f"no Dask scheduler answers at {address!r}: {_reason(address, error)}") from error
+            raise OperationError(
+                f"no Dask scheduler answers at {address!r}: {_describe_failure(address, error)}"
+            ) from error
     if server_type != "Scheduler":
         raise OperationError(f"{address} is the address of a Dask {server_type.lower()}; give that of the scheduler")
     try:
-        return Client(address, timeout=PATIENCE, set_as_default=False)
+        return Client(address, timeout=JOIN_SECONDS, set_as_default=False)
     # A timeout is an OSError.
     except (OSError, ValueError) as error:
         raise OperationError(f"no Dask scheduler answers at {address}: {error}") from error
@@ -82,8 +85,8 @@ async def _server_type(address: str) -> str:
     return await asyncio.wait_for(ask(), ANSWER_SECONDS)
 
 
-def _reason(address: str, error: Exception) -> str:
-    """Return the fault of the address or the listener."""
+def _describe_failure(address: str, error: Exception) -> str:
+    """Return why no scheduler answers: the address is invalid, or nothing or another program listens there."""
     try:
         url = urlsplit(address if "://" in address else f"tcp://{address}")
         if not url.hostname or url.port is None or isinstance(error, ValueError | TypeError):
@@ -94,15 +97,15 @@ def _reason(address: str, error: Exception) -> str:
         return f"there is no host called {url.hostname}"
     except ConnectionRefusedError:
         return "nothing listens there; start 'dask scheduler' first"
-    # The last two are for invalid ports.
-    except (OSError, ValueError, OverflowError) as other:
-        return str(other)
+    # ValueError and OverflowError are for invalid ports.
+    except (OSError, ValueError, OverflowError) as failure:
+        return str(failure)
 
 
 def _workers(client: Client, address: str) -> list[str]:
-    """Return the workers, each of one thread."""
+    """Return the addresses of the workers, after checking that each has one thread."""
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=JOIN_SECONDS)
     except TimeoutError as error:
         raise OperationError(
             f"the Dask scheduler at {address} has no workers; start some with 'dask worker'"
@@ -119,30 +122,30 @@ def _workers(client: Client, address: str) -> list[str]:
 
 def _require_code(client: Client, workers: Sequence[str], code: Mapping[str, str]) -> None:
     """Check that every worker has the code of this process."""
-    # Fault -> workers.
-    faults: dict[str, list[str]] = {}
-    for worker, versions in client.sync(_ask, client, workers, list(code)).items():
+    workers_by_fault: dict[str, list[str]] = {}
+    for worker, versions in client.sync(_ask_for_code, client, workers, list(code)).items():
         for fault in _faults(versions, code):
-            faults.setdefault(fault, []).append(worker)
-    if faults:
-        summary = "; ".join(f"{fault} (on {_join_names(names)})" for fault, names in sorted(faults.items()))
+            workers_by_fault.setdefault(fault, []).append(worker)
+    if workers_by_fault:
+        faults = sorted(workers_by_fault.items())
+        summary = "; ".join(f"{fault} (on {_join_names(names)})" for fault, names in faults)
         raise OperationError(
             f"the workers do not have the code of this process: {summary}. Install the same on every machine, or start "
             "the workers with a PYTHONPATH and in a folder where it is found; then restart the workers"
         )
 
 
-async def _ask(
+async def _ask_for_code(
     client: Client, workers: Sequence[str], names: list[str]
 ) -> dict[str, dict[str, str | None] | Exception]:
-    """Return the code of each worker, or the error that it raised."""
+    """Return for each worker the stamps of the named code, see :func:`sources_now`, or the error that it raised."""
 
     async def ask(worker: str) -> dict[str, str | None] | Exception:
         try:
-            answers: Any = await asyncio.wait_for(client.run(sources_now, names, workers=[worker]), PATIENCE)
+            answers: Any = await asyncio.wait_for(client.run(sources_now, names, workers=[worker]), JOIN_SECONDS)
             return answers[worker]
         except TimeoutError:
-            return TimeoutError(f"no answer within {PATIENCE} s")
+            return TimeoutError(f"no answer within {JOIN_SECONDS} s")
         # A worker that cannot import this package may raise anything.
         except Exception as error:
             return error
@@ -171,9 +174,9 @@ def _results(
 ) -> Iterator[tuple[Item, Result | Exception]]:
     from distributed import as_completed
 
-    waiting = dict(zip(client.map(function, items, pure=False), items, strict=True))
-    for future in as_completed(list(waiting), loop=client.loop):
-        item = waiting.pop(future)
+    items_by_future = dict(zip(client.map(function, items, pure=False), items, strict=True))
+    for future in as_completed(list(items_by_future), loop=client.loop):
+        item = items_by_future.pop(future)
         if future.cancelled():
             raise OperationError(f"the Dask scheduler at {address} went away")
         yield item, future.exception() if future.status == "error" else future.result()

@@ -1,4 +1,4 @@
-"""Forecasts of a sweep: the runs that it would play, and the time of its agents, estimated from finished runs."""
+"""Forecast a sweep: which runs it would play, and how long its agents would take, estimated from finished runs."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from cbo_gym.evaluation.runs.folder import load_runs, stored_run
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import load_published
 
-# Agent -> environment -> seconds of a round in its runs.
+# Agent -> environment -> seconds of a round in each of its runs.
 Seconds = dict[str, dict[str, list[float]]]
+# Sources of an estimate, and their suffix if the runs are published.
 SAME = "same environment"
 OTHER = "other environments"
-# Suffix of either source if its runs are published.
 PUBLISHED = ", published"
 
 
 @dataclass(frozen=True)
 class PlannedRuns:
-    """The runs of an agent on an environment.
+    """The runs of an agent on an environment in a sweep.
 
     Attributes:
         agent, env: Labels.
         horizon: Number of rounds.
-        plays: Whether the agent plays the environment's feedback mode; otherwise its runs would be stored as skipped.
+        plays: Whether the agent plays the environment's feedback mode; if not, its runs would be stored as skipped.
         stored: Number of runs that are already stored and would not be played again.
         to_play: Number of the other runs.
-        seconds: Estimated time of the agent in each run; None if unknown.
-        source: Runs from which the time is estimated: :data:`SAME` or :data:`OTHER`, with :data:`PUBLISHED` if
-            published; empty if unknown.
+        seconds: Estimated seconds of the agent in each run; None if unknown.
+        source: Runs from which the time is estimated: :data:`SAME` or :data:`OTHER`, followed by :data:`PUBLISHED` if
+            they are published; empty if there are none.
     """
 
     agent: str
@@ -55,7 +55,11 @@ class PlannedRuns:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The runs of a sweep by agent and environment."""
+    """Forecast of a sweep.
+
+    Attributes:
+        pairs: The runs of each pair of an agent and an environment.
+    """
 
     pairs: tuple[PlannedRuns, ...]
 
@@ -66,11 +70,11 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """The agents' time in all other runs to play."""
+        """Seconds of the agents in all other runs to play."""
         return sum(pair.to_play * (pair.seconds or 0.0) for pair in self.pairs)
 
     def seconds_with(self, processes: int) -> float:
-        """Return the time with this number of parallel processes, at least the time of the longest run."""
+        """Return the seconds with this number of parallel processes, at least those of the longest run."""
         longest = max((pair.seconds or 0.0 for pair in self.pairs if pair.to_play), default=0.0)
         return max(longest, self.seconds / processes)
 
@@ -78,17 +82,17 @@ class Forecast:
 def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
     """Forecast the jobs of :func:`cbo_gym.evaluation.play.sweep.plan`; nothing is written.
 
-    The estimate is the mean time of a round in finished runs of the agent with the same parameters: on the same
-    environment if there are any, else on all others; in the grid's folder if there are any, else in ``store``,
-    published results. Rounds of methods whose models grow take longer in longer runs.
+    The estimate is the mean time of a round in finished runs of the agent with the same parameters. The runs are those
+    in the sweep's folder if there are any, else those in ``store``, published results; on the same environment if there
+    are any, else on all others. It is too low for methods whose models grow if the new runs are longer.
     """
     folders = {job.folder for job in jobs if job.folder.is_dir()}
     sources = [("", _seconds(run for folder in folders for run in load_runs(folder)))]
     sources += [(PUBLISHED, _seconds(load_published(store)))] if store is not None else []
-    pairs: dict[tuple[Spec, Spec], list[Job]] = {}
+    groups: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
-        pairs.setdefault((job.agent, job.cell.env), []).append(job)
-    return Forecast(tuple(_plan_runs(group, sources) for group in pairs.values()))
+        groups.setdefault((job.agent, job.cell.env), []).append(job)
+    return Forecast(tuple(_plan_runs(group, sources) for group in groups.values()))
 
 
 def _seconds(runs: Iterable[Run]) -> Seconds:
@@ -101,15 +105,15 @@ def _seconds(runs: Iterable[Run]) -> Seconds:
 
 def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> PlannedRuns:
     """Plan the jobs of one agent on one environment."""
-    cell, modes = jobs[0].cell, jobs[0].player.modes
+    cell, modes = jobs[0].cell, jobs[0].facts.modes
     agent, env = str(jobs[0].agent), str(cell.env)
     stored = sum(_is_stored(job) for job in jobs)
     seconds: list[float] = []
     source = ""
-    for where, recorded in sources:
+    for suffix, recorded in sources:
         if by_env := recorded.get(agent):
-            seconds = by_env.get(env) or [second for rounds in by_env.values() for second in rounds]
-            source = f"{SAME if env in by_env else OTHER}{where}"
+            seconds = by_env.get(env) or [value for values in by_env.values() for value in values]
+            source = f"{SAME if env in by_env else OTHER}{suffix}"
             break
     return PlannedRuns(
         agent=agent,
@@ -127,6 +131,6 @@ def _is_stored(job: Job) -> bool:
     """Return whether a sweep would keep the stored run, if there is one."""
     try:
         return job.path.exists() and stored_run(job.path).status != "failed"
-    # A damaged file would be moved aside.
+    # A sweep moves a damaged file aside, and plays its run again.
     except ArgumentError:
         return False

@@ -1,4 +1,4 @@
-"""The grid of a sweep: agents, environments and seeds as a list of jobs."""
+"""Plan a sweep: make the grid of agents, environments and seeds as a list of jobs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.envs.making import env_spec, make_env, rounds_of
 from cbo_gym.envs.registry import entries
 from cbo_gym.errors import ArgumentError, CBOGymError
-from cbo_gym.evaluation.play.agent_sources import Player, import_path, labelled_agents, sent_agent
+from cbo_gym.evaluation.play.agent_sources import AgentFacts, import_path, labelled_agents, pickle_agent
 from cbo_gym.evaluation.play.players import LISTING_SECONDS, MAKING_SECONDS, describe_isolated
 from cbo_gym.evaluation.play.runner import problem_of
 from cbo_gym.evaluation.play.seeds import draw_instance
-from cbo_gym.evaluation.runs.recorded import Recorded
+from cbo_gym.evaluation.runs.recorded import RecordedAgent
 from cbo_gym.evaluation.runs.results import Recommend, recommendation_rounds, run_name
 from cbo_gym.evaluation.runs.revisions import forget_sources, is_of_package, is_package_problem, modules_of, sources
 from cbo_gym.evaluation.suites import Suite
 
 
 class Cell(NamedTuple):
-    """The facts about an environment with a seed that a sweep needs.
+    """An environment with a seed.
 
     Attributes:
-        env: Name and keywords, the instance of blind play included.
+        env: Id and parameters; in blind play including the instance.
         seed: Seed of the run.
         secret: Secret of blind play; empty otherwise.
         mode: Feedback mode.
         horizon: Number of rounds.
-        problem: Import path, or path of a file, of the environment's problem.
+        problem: The problem of the environment: an import path, the path of a YAML file, or a Problem.
     """
 
     env: Spec
@@ -49,20 +49,22 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """An agent in one cell of the grid.
+    """A run to play: an agent in one cell of the grid.
 
     Attributes:
-        agent: Name and keywords.
-        player, cell: Facts about the agent and the cell; the problem is left out.
+        agent: Name and parameters of the agent.
+        facts: Facts about the agent.
+        cell: Environment and seed, without the problem, which need not be importable in another process.
         recommend, batch, checkpoint_every: Arguments of :func:`sweep`.
         sources: Names and stamps of the code, see :func:`cbo_gym.evaluation.runs.revisions.sources`.
-        leaves_no_trace: Whether a process that played the job can play another one.
-        folder: Folder of its run, if the run is stored.
-        recorded: Actions of a run that are played instead of the agent's.
+        leaves_no_trace: Whether a process that played the job can play another one, because no third-party code ran in
+            it.
+        folder: Folder of the run's file, if the run is stored.
+        recorded: Actions to play instead of the agent's; None to play the agent.
     """
 
     agent: Spec
-    player: Player
+    facts: AgentFacts
     cell: Cell
     recommend: Recommend
     batch: int
@@ -70,11 +72,11 @@ class Job:
     leaves_no_trace: bool
     folder: Path
     checkpoint_every: int | None = None
-    recorded: Recorded | None = None
+    recorded: RecordedAgent | None = None
 
     @property
     def path(self) -> Path:
-        """File of its run."""
+        """Path of the run's file."""
         cell = self.cell
         identity = (str(self.agent), str(cell.env), cell.seed, cell.horizon, self.recommend, dict(self.sources))
         return self.folder / run_name(*identity, self.batch)
@@ -91,7 +93,7 @@ def plan(
     blind: str | None = None,
     batch: int = 1,
 ) -> list[Job]:
-    """Return the grid as a list of jobs without repeated cells; raises as :func:`sweep` does."""
+    """Return the grid of :func:`sweep` as a list of jobs without repetitions; the errors are those of :func:`sweep`."""
     if isinstance(envs, Suite):
         seeds = envs.seed_numbers() if seeds is None else seeds
         horizon = envs.horizon if horizon is None else horizon
@@ -100,102 +102,111 @@ def plan(
         raise ArgumentError("give the seeds; only a suite has default seeds")
     env_specs = _environments(envs, horizon)
     seed_list = seeds_in(seeds)
-    # Raises for an unknown word.
+    # This raises an error for an unknown value of recommend.
     recommendation_rounds(recommend, 1)
     whole_number("batch", batch, at_least=1)
-    # Sources may have been edited since the last sweep.
+    # Source files may have been edited since the last sweep.
     forget_sources()
-    players = _players(agents)
-    if not (players and env_specs and seed_list):
+    facts_by_agent = _agents(agents)
+    if not (facts_by_agent and env_specs and seed_list):
         raise ArgumentError("give at least one agent, one environment and one seed")
     published: set[tuple[Any, ...]] = set()
     if skip_published is not None:
-        # Imported here, because it is slow to import and needed only here.
+        # Imported here, because the import is slow.
         from cbo_gym.evaluation.store.published import load_published
 
         # Runs that failed are played again.
         runs = (run for run in load_published(skip_published) if run.status != "failed")
         published = {(run.agent, run.env, run.seed, run.horizon, run.recommend, run.batch) for run in runs}
     return [
-        job_of(agent, player, cell, recommend, batch, folder)
+        job_of(agent, facts, cell, recommend, batch, folder)
         for cells in _cells(env_specs, seed_list, horizon, blind)
-        for agent, player in players.items()
+        for agent, facts in facts_by_agent.items()
         for cell in cells
         if (str(agent), str(cell.env), cell.seed, cell.horizon, recommend, batch) not in published
     ]
 
 
-def job_of(agent: Spec, player: Player, cell: Cell, recommend: Recommend, batch: int = 1, folder: Path = Path()) -> Job:
+def job_of(
+    agent: Spec, facts: AgentFacts, cell: Cell, recommend: Recommend, batch: int = 1, folder: Path = Path()
+) -> Job:
     """Return the job of an agent in a cell."""
-    code = sources(player.modules, cell.problem, cell.env) | dict(player.sent.stamps if player.sent else ())
-    leaves_no_trace = is_package_problem(cell.problem) and (player.isolated or all(map(is_of_package, code)))
+    code = sources(facts.modules, cell.problem, cell.env) | dict(facts.sent.stamps if facts.sent else ())
+    leaves_no_trace = is_package_problem(cell.problem) and (facts.isolated or all(map(is_of_package, code)))
     cell = cell._replace(problem=None)
-    return Job(agent, player, cell, recommend, batch, tuple(code.items()), leaves_no_trace, folder)
+    return Job(agent, facts, cell, recommend, batch, tuple(code.items()), leaves_no_trace, folder)
 
 
 def seeds_in(seeds: Iterable[int] | int) -> list[int]:
-    """Return each seed once; a number stands for that many seeds, counted from 0.
+    """Return the seeds without repetitions; a number stands for that many seeds, counted from 0.
 
     Raises:
-        ArgumentError: if a seed is invalid, or there are more than :data:`~cbo_gym._util.arguments.MAX_SEEDS`.
+        ArgumentError: if a seed is invalid, or there are more seeds than :data:`~cbo_gym._util.arguments.MAX_SEEDS`.
     """
     if not isinstance(seeds, Iterable):
         seeds = range(whole_number("seeds", seeds, at_least=1, at_most=MAX_SEEDS))
     return list(dict.fromkeys(seed_number(seed, "seeds") for seed in seeds))
 
 
-def player_of(spec: Spec, seconds: float = MAKING_SECONDS) -> Player:
-    """Make an agent and describe it; a third-party one in a separate process, within a limit of seconds."""
+def facts_of(spec: Spec, seconds: float = MAKING_SECONDS) -> AgentFacts:
+    """Make an agent and return facts about it; a third-party agent is made in a separate process within ``seconds``."""
     if spec.name in zoo():
-        return Player(modules_of(create_agent(spec), spec), modes_of(find_agent(spec.name)))
-    return Player(*describe_isolated(spec, seconds), isolated=True)
+        return AgentFacts(modules_of(create_agent(spec), spec), modes_of(find_agent(spec.name)))
+    return AgentFacts(*describe_isolated(spec, seconds), isolated=True)
 
 
-def _players(agents: Any) -> dict[Spec, Player]:
-    players: dict[Spec, Player] = {}
+def _agents(agents: Any) -> dict[Spec, AgentFacts]:
+    """Return the agents that are passed to a sweep, and facts about each."""
+    facts_by_agent: dict[Spec, AgentFacts] = {}
     for label, source in labelled_agents(agents):
-        if label not in (None, str(source)) and isinstance(source, str | Spec):
-            raise ArgumentError(f"{source} already has a name; a label is for an agent without one")
-        path = source if isinstance(source, str | Spec) else None if label else import_path(source)
+        path: str | Spec | None = None
+        if isinstance(source, str | Spec):
+            path = source
+            if label not in (None, str(source)):
+                raise ArgumentError(f"{source} already has a name; a label is for an agent without one")
+        elif not label:
+            path = import_path(source)
         # No other process can import a path of __main__.
         if isinstance(path, str) and path.startswith("__main__:"):
             source, path = find_agent(path), None
         if path is not None:
-            players |= _players_named(path)
+            facts_by_agent |= _agents_of_label(path)
         else:
-            spec, player = sent_agent(source, label, map(str, players))
-            players[spec] = player
-    return players
+            spec, facts = pickle_agent(source, label, map(str, facts_by_agent))
+            facts_by_agent[spec] = facts
+    return facts_by_agent
 
 
-def _players_named(agent: str | Spec) -> dict[Spec, Player]:
+def _agents_of_label(agent: str | Spec) -> dict[Spec, AgentFacts]:
     """Return the agents of a label or a pattern; a warning names each agent of a pattern that cannot be made."""
-    names = expand([agent], known_agents(), AGENTS_LISTED_BY) if isinstance(agent, str) else []
-    if names in ([], [agent]):
-        spec = agent if isinstance(agent, Spec) else Spec.parse(agent)
-        return {spec: player_of(spec)}
-    players = {}
+    if isinstance(agent, Spec):
+        return {agent: facts_of(agent)}
+    names = expand([agent], known_agents(), AGENTS_LISTED_BY)
+    if names == [agent]:
+        spec = Spec.parse(agent)
+        return {spec: facts_of(spec)}
+    facts_by_agent = {}
     for spec in map(Spec, names):
         try:
-            players[spec] = player_of(spec, LISTING_SECONDS)
+            facts_by_agent[spec] = facts_of(spec, LISTING_SECONDS)
         except CBOGymError as error:
             warnings.warn(f"left out: {error}", stacklevel=2)
-    return players
+    return facts_by_agent
 
 
 def _cells(envs: Iterable[Spec], seeds: Sequence[int], horizon: int | None, blind: str | None) -> Iterator[list[Cell]]:
     """Yield the cells of all seeds for each environment; in blind play each cell has its own instance."""
     for env in dict.fromkeys(envs):
         if blind is None:
-            first = cell_of(env, 0, horizon)
-            yield [first._replace(seed=seed) for seed in seeds]
+            cell = cell_of(env, 0, horizon)
+            yield [cell._replace(seed=seed) for seed in seeds]
         else:
             instances = [(seed, *draw_instance(blind, env, seed)) for seed in seeds]
             yield [cell_of(instance, seed, horizon, secret) for seed, instance, secret in instances]
 
 
 def _environments(envs: Any, horizon: int | None) -> list[Spec]:
-    """Return the labels of environments, given as strings (patterns are expanded), Specs or instances."""
+    """Return the environments that are passed to a sweep as strings, Specs or instances; patterns are expanded."""
     known = [entry.id for entry in entries()]
     if isinstance(envs, str | Spec) or not isinstance(envs, Iterable):
         envs = [envs]

@@ -1,6 +1,6 @@
-"""Third-party agents in separate processes, as :mod:`cbo_gym.referee.isolated` makes them.
+"""Interface of third-party agents in separate processes, which :mod:`cbo_gym.referee.isolated` implements.
 
-The referee imports the evaluator, so that module is imported by name, when it is needed.
+The referee imports the evaluator, so the evaluator imports the referee's module only when it is needed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import OperationError
 
-# Limits in seconds to import and make an agent that is named, and an agent that a pattern matches.
+# Seconds to import and make an agent that is named.
 MAKING_SECONDS = 300
+# Seconds to import and make an agent that a pattern matches.
 LISTING_SECONDS = 30
 
 
 class PlayerError(OperationError):
-    """An error that an agent raised in its own process; the message begins with its class; its traceback is a note."""
+    """An error that an agent raised in its own process; the message begins with the class of that error."""
 
 
 class IsolatedPlayer:
@@ -26,7 +27,7 @@ class IsolatedPlayer:
 
     Attributes:
         modules: Modules in which the agent is defined, as its own process reports them.
-        modes: Feedback modes that it declares; empty if it declares none.
+        modes: Feedback modes that the agent declares; empty if it declares none.
     """
 
     modules: frozenset[str]
@@ -39,6 +40,6 @@ def isolate(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> Any:
 
 
 def describe_isolated(agent: Spec | bytes, seconds: float = MAKING_SECONDS) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the modules and modes of a third-party agent, which is isolated for this and then closed."""
+    """Return the modules and modes of a third-party agent, which is made in a separate process and then closed."""
     with closing(isolate(agent, seconds)) as player:
         return player.modules, player.modes

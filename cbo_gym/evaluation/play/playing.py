@@ -1,4 +1,4 @@
-"""The rounds of one run, and its resumption from a checkpoint."""
+"""Play the rounds of a run, and resume a run from a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.task import Action, Observation, Task
 
-# Columns of a checkpoint: values that cannot be recomputed, and rewards for comparison.
-KEPT = ("action", "recommended", "reward", *TIMING_COLUMNS)
+# Columns in a checkpoint: values that cannot be recomputed, and rewards, which must be the same when recomputed.
+STORED_COLUMNS = ("action", "recommended", "reward", *TIMING_COLUMNS)
+# Name of a column -> a value per round.
 Columns = dict[str, list[Any]]
 
 
 class AgentError(OperationError):
-    """An agent failed in a run; the message names the agent, the environment and the round. The cause is chained."""
+    """An agent failed in a run; the message names the agent, the environment and the round."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The file of an unfinished run.
+    """The file from which an unfinished run resumes.
 
     Args:
         path: Path of the file.
         every: Number of rounds between writes, at least 1.
-        about: Description of the run; a checkpoint with another one is refused.
+        about: Identity of the run and its code; a file with another one is refused.
 
     Raises:
         ArgumentError: if ``every`` is not a whole number of at least 1.
@@ -55,31 +56,31 @@ class Checkpoint:
         whole_number("checkpoint_every", self.every, at_least=1)
 
     def write(self, columns: Columns, agent: bytes) -> None:
-        """Write the rounds so far as plain data, and the agent's state after them, in one step."""
-        kept = {name: columns[name] for name in (*KEPT, "reset_seconds")}
+        """Write the rounds so far, and the agent's state after them."""
+        stored = {name: columns[name] for name in (*STORED_COLUMNS, "reset_seconds")}
         state = b64encode(agent).decode()
-        write_bytes(self.path, write_plain({"about": self.about, "columns": kept, "agent": state}))
+        write_bytes(self.path, write_plain({"about": self.about, "columns": stored, "agent": state}))
 
     def read(self) -> tuple[Columns, bytes] | None:
-        """Read the rounds and the agent's state; None if there is no file.
+        """Read the columns of the rounds, and the agent's state; return None if there is no file.
 
         Raises:
-            OperationError: if they are of another run, or of other code.
+            OperationError: if the checkpoint is of another run, or of other code.
             ArgumentError: if the file is not a checkpoint.
         """
         if not self.path.exists():
             return None
         try:
-            kept = read_plain(self.path.read_bytes())
-            about, columns, agent = dict(kept["about"]), dict(kept["columns"]), b64decode(kept["agent"])
+            stored = read_plain(self.path.read_bytes())
+            about, columns, agent = dict(stored["about"]), dict(stored["columns"]), b64decode(stored["agent"])
         except (ArgumentError, KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"{self.path} is not a checkpoint of this version of cbo-gym; remove it, or name another file"
             ) from error
-        if other := [name for name, value in self.about.items() if about.get(name) != value]:
+        if differences := [name for name, value in self.about.items() if about.get(name) != value]:
+            names = ", ".join(differences)
             raise OperationError(
-                f"{self.path} is the checkpoint of a run with another {', '.join(other)}; remove it, or name another "
-                "file"
+                f"{self.path} is the checkpoint of a run with another {names}; remove it, or name another file"
             )
         return columns, agent
 
@@ -87,17 +88,17 @@ class Checkpoint:
 class Playing:
     """A run that is being played.
 
-    The environment, the agent and the record share no data: the agent's actions are copied once, and the agent receives
-    copies.
+    An agent cannot change the environment or the record through shared arrays, because it receives copies, and its
+    actions are copied.
 
     Args:
         agent: The agent.
-        where: Name of the run in messages.
+        where: Name of the run in error messages.
         env: The environment.
         task: The task that the agent receives.
         seeds: Seeds of the run.
         recommend_after: Rounds after which the agent is asked for its recommendation.
-        batch: Number of actions that it chooses at a time.
+        batch: Number of actions that the agent chooses at a time.
         on_round: Called with each round after the agent has learned from it.
     """
 
@@ -120,32 +121,29 @@ class Playing:
         self._recommended: Action | None = None
 
     def play(self, checkpoint: Checkpoint | None = None) -> Columns:
-        """Play the run; return its columns, with one entry per round, and one more entry of ``seen`` for the end."""
-        kept = None if checkpoint is None else checkpoint.read()
+        """Play the run; return its columns; ``seen`` has the observations before each round and after the last."""
+        stored = None if checkpoint is None else checkpoint.read()
         observation, _ = self._env.reset(seed=self._seeds.noise)
         self._columns["seen"].append(observation)
-        if kept is None:
+        if stored is None:
             self._reset()
             if checkpoint is not None:
-                # Raises at once if the agent has no state.
+                # This raises an error at once if the agent's state cannot be saved.
                 self._state()
         else:
-            self._resume(*kept)
-        while (done := len(self._columns["action"])) < self._task.horizon:
-            self._play_batch(done + 1, min(done + self._batch, self._task.horizon))
-            now = len(self._columns["action"])
-            if (
-                checkpoint is not None
-                and now // checkpoint.every > done // checkpoint.every
-                and now < self._task.horizon
-            ):
+            self._resume(*stored)
+        horizon = self._task.horizon
+        while (done := len(self._columns["action"])) < horizon:
+            last = min(done + self._batch, horizon)
+            self._play_batch(done + 1, last)
+            if checkpoint is not None and last < horizon and last // checkpoint.every > done // checkpoint.every:
                 checkpoint.write(self._columns, self._state())
         if checkpoint is not None:
             checkpoint.path.unlink(missing_ok=True)
         return self._columns
 
     def _reset(self) -> None:
-        # The agent raises a CBOGymError if it does not play the task.
+        # An agent raises a CBOGymError if it does not play the task.
         with blame_agent(f"{self._where}, reset", CBOGymError):
             task = deepcopy(self._task)
             start = perf_counter()
@@ -183,38 +181,39 @@ class Playing:
                 raise ValueError(f"act_batch gave {len(actions)} actions; asked for {count}")
         steps = [self._env.step(action) for action in actions]
         for number, action, step in zip(rounds, actions, steps, strict=True):
-            learning, answering = self._teach(number, action, step)
+            learning, recommending = self._teach(number, action, step)
             self._record(action, step, self._recommended)
-            for name, seconds in zip(TIMING_COLUMNS, (choosing, learning, answering), strict=True):
+            for name, seconds in zip(TIMING_COLUMNS, (choosing, learning, recommending), strict=True):
                 self._columns[name].append(seconds)
         for number, action, (observation, reward, _, _, info) in zip(rounds, actions, steps, strict=True):
-            advised = self._columns["recommended"][number - 1] if number in self._recommend_after else None
-            self._on_round(number, action, observation, reward, info, advised)
+            recommended = self._columns["recommended"][number - 1] if number in self._recommend_after else None
+            self._on_round(number, action, observation, reward, info, recommended)
 
     def _teach(self, number: int, action: Action, step: tuple[Any, ...]) -> tuple[float, float]:
-        """Update the agent and ask for its recommendation; return the seconds of each."""
+        """Update the agent, and ask for its recommendation if it is due; return the seconds of both."""
         observation, reward, _, _, info = step
         with blame_agent(f"{self._where}, round {number}"):
             copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
             start = perf_counter()
             self._agent.update(*copies)
-            learned = perf_counter()
+            updated = perf_counter()
             recommendation = self._agent.recommend() if number in self._recommend_after else None
-            answered = perf_counter()
+            recommended = perf_counter()
             if number in self._recommend_after:
                 self._recommended = self._dynamics.read_recommendation(recommendation)
-        return learned - start, answered - learned
+        return updated - start, recommended - updated
 
     def _record(self, action: Action, step: tuple[Any, ...], recommended: Action | None) -> None:
         observation, reward, _, _, info = step
-        entry = (action, recommended, np.asarray(observation["nodes"]).tolist(), reward, info.get("cost"), observation)
-        for name, value in zip(("action", "recommended", "nodes", "reward", "cost", "seen"), entry, strict=True):
+        nodes = np.asarray(observation["nodes"]).tolist()
+        entry = {"action": action, "recommended": recommended, "nodes": nodes, "reward": reward}
+        for name, value in (entry | {"cost": info.get("cost"), "seen": observation}).items():
             self._columns[name].append(value)
 
 
 @contextmanager
 def blame_agent(where: str, *let_pass: type[Exception]) -> Iterator[None]:
-    """Turn any error of an agent into an AgentError, a request to end the process included."""
+    """Turn any exception of an agent into an AgentError, SystemExit too, but let some classes pass."""
     try:
         yield
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""One agent on one environment with one seed."""
+"""evaluate: play one agent on one environment with one seed, and score the run."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def evaluate(
     for all rounds at once.
 
     Args:
-        agent: An agent; a class, or a function without parameters, that makes one; or a name, import path or Spec as in
-            :func:`create_agent`.
+        agent: An agent; or a class, or a function without parameters, that makes one; or a name, import path or Spec,
+            see :func:`create_agent`.
         env: Environment id, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``; or an environment from
             ``gym.make``, which is made again with the same parameters and number of rounds, and not changed.
         seed: Seed from 0 to 2**63 - 1 of the noise, the initial data and the agent.
         horizon: Number of rounds; None for the environment's own.
-        recommend: Rounds after which the agent is asked for its recommendation: ``"every"``, those that are
-            ``"powers"`` of two and the last, or only the last, ``"end"``. Some agents fit their model for it.
+        recommend: Rounds after which the agent is asked for its recommendation: ``"every"`` round, ``"powers"`` of two
+            and the last round, or only the ``"end"``. Some agents fit their model for each recommendation.
         batch: Number of actions that the agent chooses at a time, by its ``act_batch``, before it learns the outcome of
-            any; the last batch may be smaller. ``Run.by_batch`` has a row for each.
+            any of them; the last batch may be smaller. ``Run.by_batch`` has a row for each batch.
         label: Name of the agent in the results; None for its name with its parameters, or its class.
         secret: Secret of blind play, empty for ordinary play.
         callbacks: Each is called after every round with a :class:`PlayedRound`, in the order of the rounds, after the
@@ -84,34 +84,36 @@ def evaluate(
 
     Raises:
         ArgumentError: for an unknown agent or environment, or bad parameters.
-        UnsupportedModeError: if the agent does not play the environment's mode, or no batches, or in this mode actions
-            cannot be chosen together, because the best one depends on the round.
+        UnsupportedModeError: if the agent does not play the environment's mode; or if ``batch`` is above 1, and the
+            agent chooses one action at a time, or the best action in this mode depends on the round.
         AgentError: if the agent raises, or returns an action that the environment rejects.
         StateError: before the first round, if a checkpoint is wanted and the agent's state cannot be saved.
-        OperationError: if a checkpoint is of another run, or its rounds cannot be repeated, or it cannot be written.
+        OperationError: if the checkpoint is of another run, its rounds do not play as before, or it cannot be written.
     """
     spec = env_spec(env, env_parameters)
-    spec_of_agent = Spec.parse(agent) if isinstance(agent, str) else agent if isinstance(agent, Spec) else None
-    agent = agent_of(spec_of_agent or agent)
-    label = label or str(spec_of_agent or type(agent).__name__)
+    if isinstance(agent, str):
+        agent = Spec.parse(agent)
+    agent_spec = agent if isinstance(agent, Spec) else None
+    agent = agent_of(agent)
+    label = label or str(agent_spec or type(agent).__name__)
     with closing(make_env(spec, rounds_of(env) if horizon is None else horizon)) as instance:
         if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(instance)):
             raise ArgumentError(f"{instance} shows expected rewards, which agents that are evaluated may not see")
         seeds = seeds_of(seed_number(seed), secret)
         task = make_task(instance, seeds.data)
-        isolated = isinstance(agent, IsolatedPlayer)
-        code = sources(agent.modules if isolated else modules_of(agent, spec_of_agent), problem_of(instance), spec)
+        is_isolated = isinstance(agent, IsolatedPlayer)
+        code = sources(agent.modules if is_isolated else modules_of(agent, agent_spec), problem_of(instance), spec)
         recommend_after = recommendation_rounds(recommend, task.horizon, whole_number("batch", batch, at_least=1))
         if batch > 1:
             _require_batches(agent, label, instance)
-        calls, where_played = list(callbacks), (label, str(spec), int(seed))
+        callback_list = list(callbacks)
 
-        def on_round(number: int, *after: Any) -> None:
-            for callback in calls:
+        def on_round(number: int, *outcome: Any) -> None:
+            for callback in callback_list:
                 if not isinstance(callback, Sampled) or callback.is_due(number, task.horizon):
-                    callback(PlayedRound(*where_played, number, task.horizon, *after))
+                    callback(PlayedRound(label, str(spec), int(seed), number, task.horizon, *outcome))
 
-        agent_task = replace(task, env_id=HIDDEN_ID) if secret or isolated else task
+        agent_task = replace(task, env_id=HIDDEN_ID) if secret or is_isolated else task
         where = f"{label} on {task.env_id}, seed {seed}"
         playing = Playing(agent, where, instance, agent_task, seeds, recommend_after, batch, on_round)
         about: dict[str, Any] = {"agent": label, "env": str(spec), "seed": int(seed), "horizon": task.horizon}
@@ -135,7 +137,7 @@ def evaluate(
             initial_expected=initial_expected,
             initial_reward=initial_reward,
             choices=oracle.dynamics.codec.choices,
-            isolated=isolated,
+            isolated=is_isolated,
             secret=secret,
             table=table,
         )
@@ -161,40 +163,44 @@ def problem_of(env: gym.Env[Observation, Action]) -> object:
 
 
 def _initial_best(task: Task, oracle: Oracle) -> tuple[float, float]:
-    """Return the best expected reward in the initial data, and the best observed reward of an intervention in it.
+    """Return the best expected reward of a feasible action in the initial data, and the best reward of an intervention.
 
-    Without feasible data, both are the random value. Actions are compared by their records: all observations are one
-    action, and an empty record is not an intervention.
+    Without such data, it is the expected reward of random play. The record of an observation is empty, so all
+    observations are one action.
     """
-    at_random = oracle.optimum.random_value
+    random_value = oracle.optimum.random_value
     if not task.initial_data:
-        return at_random, at_random
-    records = [oracle.dynamics.codec.to_record(past.action) for past in task.initial_data]
-    distinct = {str(record): past.action for record, past in zip(records, task.initial_data, strict=True)}
-    counting = dict(zip(distinct, oracle.meets_constraints(list(distinct.values())), strict=True))
-    expected = oracle.expected_rewards(list(distinct.values())).value[list(counting.values())]
+        return random_value, random_value
+    records = [oracle.dynamics.codec.to_record(played.action) for played in task.initial_data]
+    actions = {str(record): played.action for record, played in zip(records, task.initial_data, strict=True)}
+    is_feasible = dict(zip(actions, oracle.meets_constraints(list(actions.values())), strict=True))
+    expected = oracle.expected_rewards(list(actions.values())).value[list(is_feasible.values())]
     rewards = [
-        float(oracle.scalarize(np.array([past.reward]))[0])
-        for record, past in zip(records, task.initial_data, strict=True)
-        if record and counting[str(record)]
+        float(oracle.scalarize(np.array([played.reward]))[0])
+        for record, played in zip(records, task.initial_data, strict=True)
+        if record and is_feasible[str(record)]
     ]
-    return float(expected.max()) if len(expected) else at_random, max(rewards, default=at_random)
+    return float(expected.max()) if len(expected) else random_value, max(rewards, default=random_value)
 
 
-def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle) -> pl.DataFrame:
+def _score(played: dict[str, list[Any]], recommend_after: frozenset[int], oracle: Oracle) -> pl.DataFrame:
+    """Return the table of a run: a row per round, and the columns of :data:`COLUMNS` that the environment has."""
     codec = oracle.dynamics.codec
-    reward = oracle.scalarize(rewards := np.asarray(played["reward"], dtype=float))
+    rewards = np.asarray(played["reward"], dtype=float)
+    reward = oracle.scalarize(rewards)
     seen: list[Observation] = played["seen"]
-    first = next(action for action in played["recommended"] if action is not None)
-    # Placeholders of rounds without a recommendation, which are scored but not stored.
-    recommended = [first if action is None else action for action in played["recommended"]]
+    # Rounds without a recommendation get one that is scored but not stored.
+    placeholder = next(action for action in played["recommended"] if action is not None)
+    recommended = [placeholder if action is None else action for action in played["recommended"]]
     scores = oracle.score(played["action"], recommended, seen)
     best: regret.Optima = scores.best if oracle.best_changes else oracle.optimum.value
-    at_random = oracle.optimum.random_value if scores.violations is not None else 0.0
-    expected = regret.penalized_rewards(scores.expected.value, scores.violations, at_random)
-    advised = regret.penalized_rewards(scores.recommended.value, scores.recommended_violations, at_random)
-    of_recommendations: dict[str, Sequence[Any] | np.ndarray] = {
-        "simple_regret": regret.instant_regret(scores.best_next, advised),
+    random_value = oracle.optimum.random_value if scores.violations is not None else 0.0
+    expected = regret.penalized_rewards(scores.expected.value, scores.violations, random_value)
+    recommended_expected = regret.penalized_rewards(
+        scores.recommended.value, scores.recommended_violations, random_value
+    )
+    recommendation_columns: dict[str, Sequence[Any] | np.ndarray] = {
+        "simple_regret": regret.instant_regret(scores.best_next, recommended_expected),
         "recommended_reward": scores.recommended.value,
         "recommended_reward_standard_error": scores.recommended.standard_error,
     }
@@ -202,7 +208,8 @@ def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle)
         "round": np.arange(1, len(reward) + 1),
         "action": [codec.to_numbers(action) for action in played["action"]],
         "recommended": [
-            to_flat(codec, action) if t in rounds else None for t, action in enumerate(recommended, start=1)
+            to_flat(codec, action) if number in recommend_after else None
+            for number, action in enumerate(recommended, start=1)
         ],
         "nodes": played["nodes"],
         "reward": reward,
@@ -232,10 +239,14 @@ def _score(played: dict[str, list[Any]], rounds: frozenset[int], oracle: Oracle)
     if oracle.dynamics.costs is not None:
         columns["cost"] = played["cost"]
     if scores.violations is not None and scores.recommended_violations is not None:
-        columns |= {"feasible": scores.violations.sum(axis=-1) == 0.0, "violation": scores.violations.sum(axis=-1)}
-        of_recommendations["recommended_feasible"] = scores.recommended_violations.sum(axis=-1) == 0.0
-        of_recommendations["recommended_violation"] = scores.recommended_violations.sum(axis=-1)
+        violation = scores.violations.sum(axis=-1)
+        recommended_violation = scores.recommended_violations.sum(axis=-1)
+        columns |= {"feasible": violation == 0.0, "violation": violation}
+        recommendation_columns["recommended_feasible"] = recommended_violation == 0.0
+        recommendation_columns["recommended_violation"] = recommended_violation
     columns |= scores.extra_columns
-    for name, values in (of_recommendations | dict(scores.extra_next)).items():
-        columns[name] = [v if t in rounds else None for t, v in enumerate(list(values), start=1)]
+    for name, values in (recommendation_columns | dict(scores.extra_next)).items():
+        columns[name] = [
+            value if number in recommend_after else None for number, value in enumerate(list(values), start=1)
+        ]
     return pl.DataFrame(columns, schema={name: dtype for name, dtype in COLUMNS.items() if name in columns})

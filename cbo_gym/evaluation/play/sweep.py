@@ -1,10 +1,10 @@
-"""Sweeps: many runs, a grid of agents, environments and seeds, played in parallel and resumable.
+"""sweep: play a grid of agents, environments and seeds in parallel; a sweep that was stopped resumes.
 
-Processes on this machine or the workers of a Dask cluster play the runs, each as a call to another process
-(:mod:`cbo_gym._util.processes`), so that a failure of one run does not end the others. The process that
-called :func:`sweep` writes the results, so that workers need no shared folder. A third-party agent has one more process
-(:mod:`cbo_gym.referee.isolated`). A process that made a third-party problem is not used again, because the
-problem may have changed its global state: modules, settings of NumPy and torch, the working directory, threads.
+Each run is a call to another process (:mod:`cbo_gym._util.processes`), on this machine or by a worker of a Dask
+cluster, so that a failure of a run does not end the others. The process that called :func:`sweep` writes the results,
+so workers need no shared folder. A third-party agent has a further process (:mod:`cbo_gym.referee.isolated`). A process
+that made a third-party problem is not used again, because the problem may have changed its global state: modules,
+settings of NumPy and torch, the working directory, threads.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ from cbo_gym.evaluation.runs.suite_runs import warn_of_others
 from cbo_gym.evaluation.suites import Suite
 
 Backend = Literal["local", "dask"]
+# More than the rounds of any run.
 ALL_ROUNDS = 2**31
-# Seconds; on Windows Ctrl-C has an effect only at the end of a wait.
+# Seconds between two looks for Ctrl-C, because on Windows it does not interrupt a wait.
 WAIT_SECONDS = 0.5
 
 
@@ -63,14 +64,14 @@ class Execution:
             interrupted resumes there. None for no checkpoints.
         blind: Secret words of a referee for blind play: instances of the environments and all noise follow from them,
             and tasks name no id; see :mod:`cbo_gym.evaluation.play.seeds`. None for ordinary play.
-        skip_published: Folder or file of published results; runs that it has are left out of the grid, with any
-            code. None leaves nothing out.
+        skip_published: Folder or file of published results, whose runs are left out of the grid, whatever their code.
+            None leaves nothing out.
         on_start: Called once with the number of runs in the grid and the number still to play.
         on_run: Called with each run that ends, in the order of ending.
 
     Raises:
-        ArgumentError: if a limit is not above 0, the backend is unknown or does not go with the address, or checkpoints
-            are wanted on a cluster.
+        ArgumentError: if a limit is not above 0, the backend is unknown, the address is missing or given without need,
+            or checkpoints are wanted on a cluster.
     """
 
     backend: Backend = "local"
@@ -95,7 +96,7 @@ class Execution:
                 raise ArgumentError(
                     "checkpoints are written where a run is played, and a cluster's workers share no folder"
                 )
-        # Raises for a bad limit.
+        # This raises an error for an invalid limit.
         _ = self.limits
 
     @property
@@ -120,17 +121,17 @@ def sweep(
     callbacks: Iterable[Callback] = (),
     execution: Execution = ON_THIS_MACHINE,
 ) -> dict[str, int]:
-    """Run every agent on every environment with every seed, one process per run at a time.
+    """Play every agent on every environment with every seed, each run in a separate process, and store the runs.
 
-    A run that is already in the folder is not repeated, so a sweep that was stopped resumes. Runs that failed are tried
-    again, and so are those of other versions of the code, of cbo-gym or of your own agent or problem. A run that fails
-    is stored with its traceback, or with the reason why its process ended; a pair of agent and environment whose mode
-    does not fit is stored as skipped. A damaged file is moved to ``damaged`` in the folder, with a warning, and its run
-    played again. If a suite was edited since the sweep began, the runs that still belong to it count; a warning names
-    the others. On a cluster, a run whose worker is killed is played again by another one.
+    A run that is already in the folder is not played again, so a sweep that was stopped resumes. Runs that failed are
+    played again, and so are runs of other code, whether of cbo-gym or of your own agent or problem. A run that fails is
+    stored with its traceback, or with the reason why its process ended. If an agent does not play the mode of an
+    environment, its runs are stored as skipped. A damaged file is moved to ``damaged`` in the folder, with a warning,
+    and its run is played again. If a suite was edited since the sweep began, a warning names the stored runs that no
+    longer belong to it. On a cluster, a run whose worker is killed is played again by another worker.
 
-    A third-party agent plays in a separate process, which receives the task, observations and rewards, and answers
-    with actions; it never holds the environment, the oracle or the seed of the noise.
+    A third-party agent plays in a separate process, which receives the task, observations and rewards, and answers with
+    actions; this process never holds the environment, the oracle or the seed of the noise.
 
     Args:
         agents: Names or import paths, with parameters: ``"GP-UCB(beta=0.5)"``; ``"*"`` stands for all installed agents.
@@ -138,8 +139,8 @@ def sweep(
             An agent that other processes cannot import, such as one from a notebook, is sent to them by value; if it
             cannot be sent, it plays in this process, with a warning. Results name it by its class or function, or by
             the key of a mapping: ``{"mine, k=3": agent}``.
-        envs: Environment ids, with parameters if wanted; ``"CBO/Alpine2*"`` stands for all that match. Also Specs, and
-            environments from ``gym.make``, which are made again. Or a suite,
+        envs: Environment ids, optionally with parameters; ``"CBO/Alpine2*"`` stands for all ids that match. Also Specs,
+            and environments from ``gym.make``, which are made again. Or a suite,
             ``cbo_gym.evaluation.suites.load("survey2026")``.
         seeds: Seeds from 0 to 2**63 - 1; or their number, counted from 0; None for those of the suite.
         folder: Folder in which the runs are stored.
@@ -157,8 +158,8 @@ def sweep(
     Raises:
         ArgumentError: before anything runs, if an agent or an environment cannot be made, a seed is invalid, or there
             are callbacks on a cluster.
-        OperationError: before anything runs, if runs cannot be written to the folder; during the sweep, if they no
-            longer can, or if the cluster is not available or not fit.
+        OperationError: before anything runs, if runs cannot be written to the folder; during the sweep, if runs can
+            no longer be written, or if the cluster is not available or has other code.
     """
     seeds = None if seeds is None else seeds_in(seeds)
     callbacks = list(callbacks)
@@ -189,17 +190,17 @@ def run_jobs(
         playing = _on_this_machine(to_do, processes, execution.limits, callbacks)
     else:
         playing = _on_cluster(to_do, execution.address, execution.limits)
-    of_other_code = 0
-    with closing(playing) as ended:
-        for job, played in ended:
+    edited = 0
+    with closing(playing) as outcomes:
+        for job, played in outcomes:
             run = store_run(job, played)
             count[run.status] += 1
-            of_other_code += dict(job.sources) != run.sources
+            edited += dict(job.sources) != run.sources
             if execution.on_run:
                 execution.on_run(run)
-    if of_other_code:
+    if edited:
         warnings.warn(
-            f"{of_other_code} runs were played with other code than at the start of the sweep: it was edited, or a "
+            f"{edited} runs were played with other code than at the start of the sweep: it was edited, or a "
             "worker with other code joined. They are stored as runs of that code; the same sweep started again plays "
             "them with the current code",
             stacklevel=2,
@@ -221,13 +222,14 @@ def play_jobs(
 
 
 def store_run(job: Job, run: Run) -> Run:
-    """Store a run, named by its code, which may be newer than the job's; keep a finished run of that name."""
+    """Store a run under the name of its code, which may be newer than the job's, and return the stored run."""
     path = job.folder / name_of(run)
     try:
         with lock_folder(job.folder):
-            if run.status != "finished" and (other := resumed_run(path)) is not None and other.status == "finished":
-                # A run of another sweep with the same grid.
-                return other
+            # Another sweep with the same grid may have finished this run.
+            stored = None if run.status == "finished" else resumed_run(path)
+            if stored is not None and stored.status == "finished":
+                return stored
             save_run(path, run)
             return run
     except (OSError, OperationError) as error:
@@ -243,26 +245,26 @@ def _on_this_machine(
 ) -> Generator[tuple[Job, Run]]:
     """Yield jobs with their runs in the order of ending."""
     workers: list[Worker] = []
-    thread, calling = local(), Lock()
-    # Number of rounds per run that callbacks need.
+    thread, callback_lock = local(), Lock()
+    # Largest number of rounds of a run that a callback needs.
     times = max((callback.times if isinstance(callback, Sampled) else ALL_ROUNDS for callback in callbacks), default=0)
 
     def call_back(played: PlayedRound) -> None:
         # Callbacks need not be thread-safe.
-        with calling:
+        with callback_lock:
             for callback in callbacks:
                 # replace() copies the arrays.
                 callback(replace(played))
 
-    def start() -> None:
+    def start_worker() -> None:
         thread.worker = Worker(limits)
         workers.append(thread.worker)
 
     def play(job: Job) -> tuple[Job, Run]:
-        return job, _outcome(thread.worker, job, times, lambda played: call_back(PlayedRound(**played)))
+        return job, _play_in_worker(thread.worker, job, times, lambda played: call_back(PlayedRound(**played)))
 
-    # Each thread waits for a process; this thread receives Ctrl-C.
-    pool = ThreadPoolExecutor(processes, initializer=start)
+    # Each thread of the pool waits for one process, so that this thread can receive Ctrl-C.
+    pool = ThreadPoolExecutor(processes, initializer=start_worker)
     ended: SimpleQueue[Future[tuple[Job, Run]]] = SimpleQueue()
     local_jobs = [job for job in jobs if _plays_here(job)]
     try:
@@ -284,15 +286,15 @@ def _on_this_machine(
 
 
 def _plays_here(job: Job) -> bool:
-    return job.player.sent is not None and not job.player.sent.payload
+    """Return whether the agent of a job plays in this process, because it cannot be pickled."""
+    return job.facts.sent is not None and not job.facts.sent.payload
 
 
-def _outcome(worker: Worker, job: Job, times: int = 0, on_round: Callable[[Any], None] | None = None) -> Run:
-    """Play a job in a worker's process; ``on_round`` receives at most ``times`` of its rounds."""
+def _play_in_worker(worker: Worker, job: Job, times: int = 0, on_round: Callable[[Any], None] | None = None) -> Run:
+    """Play a job in a worker's process, and pass at most ``times`` rounds to ``on_round``."""
     try:
-        content = worker.call(
-            partial(_play_and_encode, times=times), job, keep=job.leaves_no_trace, on_message=on_round
-        )
+        play = partial(_play_and_encode, times=times)
+        content = worker.call(play, job, keep=job.leaves_no_trace, on_message=on_round)
         return run_from_bytes(b64decode(content), job.path)
     except (DiedError, ArgumentError) as error:
         return _unfinished_run(job, "failed", str(error))
@@ -324,12 +326,12 @@ def _kept_worker(limits: Limits, sources: object) -> Worker:
 
 
 def _on_worker(job: Job, limits: Limits) -> Run:
-    """On a machine of the cluster, play a job in a separate process, which is kept for the next job."""
-    return _outcome(_kept_worker(limits, job.sources), job)
+    """Play a job on a machine of the cluster, in a separate process that is kept for the next job."""
+    return _play_in_worker(_kept_worker(limits, job.sources), job)
 
 
 def _play_and_encode(job: Job, times: int) -> str:
-    """Play a job in a worker process and send at most ``times`` rounds; return the run's file in Base64."""
+    """Play a job in a worker's process, and send at most ``times`` rounds to its caller; return the run as Base64."""
     callbacks = [Sampled(lambda played: send_to_caller(vars(played)), times)] if times else []
     return b64encode(run_to_bytes(run_job(job, callbacks))).decode()
 
@@ -351,23 +353,25 @@ def run_job(job: Job, callbacks: Sequence[Callback] = ()) -> Run:
                 checkpoint=None if job.checkpoint_every is None else job.path.with_suffix(".checkpoint"),
                 checkpoint_every=job.checkpoint_every or 1,
             )
-        return replace(run, sources=run.sources | dict(sent.stamps)) if (sent := job.player.sent) else run
+        return replace(run, sources=run.sources | dict(sent.stamps)) if (sent := job.facts.sent) else run
     except UnsupportedModeError as error:
         return _unfinished_run(job, "skipped", str(error))
-    # An agent's module may raise anything, including requests to end the process.
+    # An agent's module may raise anything, SystemExit too.
     except BaseException:
         return _unfinished_run(job, "failed", traceback.format_exc())
 
 
 @contextmanager
 def _agent(job: Job) -> Iterator[Any]:
-    """Yield the agent of a job: one of this package by name, or a third-party one in a process that ends with it."""
-    sent = job.player.sent
-    if job.recorded is not None or not job.player.isolated:
-        yield job.recorded or (sent.agent() if sent else job.agent)
-        return
-    with closing(isolate(sent.payload if sent else job.agent)) as agent:
-        yield agent
+    """Yield the agent of a job; the process of a third-party agent ends with the block."""
+    sent = job.facts.sent
+    if job.recorded is not None:
+        yield job.recorded
+    elif job.facts.isolated:
+        with closing(isolate(sent.payload if sent else job.agent)) as agent:
+            yield agent
+    else:
+        yield sent.agent() if sent else job.agent
 
 
 def _unfinished_run(job: Job, status: Status, error: str) -> Run:
@@ -381,7 +385,7 @@ def _unfinished_run(job: Job, status: Status, error: str) -> Run:
         mode=job.cell.mode,
         status=status,
         error=abridge(error),
-        isolated=job.player.isolated,
+        isolated=job.facts.isolated,
         secret=job.cell.secret,
         sources=dict(job.sources),
         **provenance_fields(),

@@ -29,7 +29,7 @@ from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.comparison.leaderboard import Leaderboard, known_improvement
 from cbo_gym.evaluation.comparison.significance import Ranking
-from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares
+from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares_reached
 from cbo_gym.evaluation.report.curves import (
     RECOMMENDED,
     AxisType,
@@ -390,7 +390,7 @@ def draw_targets(runs: Sequence[Run], styles: LineStyles | None = None) -> Figur
             for axis, reached in zip(row, np.stack([times(run) for run in runs_of_agent], -1), strict=True):
                 known = reached[np.isfinite(reached) & (reached > 0.0)]
                 x = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
-                share = np.mean([shares(reached[envs == env], x) for env in np.unique(envs)], axis=0)
+                share = np.mean([shares_reached(reached[envs == env], x) for env in np.unique(envs)], axis=0)
                 line = {"markersize": 3.5, "markevery": 12, "drawstyle": "steps-post"} | styles[agent].plot_arguments
                 axis.plot(x, share, label=for_figure(names[agent]), **line)
         for axis in row:

@@ -1,1 +1,1 @@
-"""Runs: their fields and curves, their files, the folder of a sweep, and their provenance."""
+"""Runs: their fields and curves, their files, the folder of a sweep, and the code and machine that they came from."""

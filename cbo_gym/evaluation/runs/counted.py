@@ -1,4 +1,7 @@
-"""Selection of the run of each cell that counts, and the label of the environment under which runs are compared."""
+"""Which of several runs of a cell is used in comparisons, and the label of the environment under which it stands.
+
+A cell is an agent on an environment with a seed, a number of rounds and a size of batches.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,22 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import revisions_of
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
-# End of the labels of environments that are played blind.
+# Suffix of the labels of environments that are played blind.
 BLIND = ", blind"
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
-    """Return the run that counts for each environment, horizon, batch, agent and seed, sorted in this order.
+    """Return one run of each cell, in the order of :func:`identity`.
 
-    A verified run goes before an unverified one, then the newest revision, the newest version, a finished run, and the
-    latest.
+    Verified runs are preferred to unverified ones; then the newest revision, the newest version, finished runs, and the
+    latest date.
     """
 
     def rank(run: Run) -> tuple[Any, ...]:
         return not run.unverified, revisions_of(run), Version(run.version), run.status == "finished", run.date
 
-    kept = {identity(run): run for run in sorted(runs, key=rank)}
-    return [kept[cell] for cell in sorted(kept)]
+    by_cell = {identity(run): run for run in sorted(runs, key=rank)}
+    return [by_cell[cell] for cell in sorted(by_cell)]
 
 
 def identity(run: Run) -> tuple[str, int, int, str, int]:
@@ -37,9 +40,9 @@ def identity(run: Run) -> tuple[str, int, int, str, int]:
 
 
 def env_label(run: Run) -> str:
-    """Return the environment with its horizon and batch, because only such runs are compared.
+    """Return the label of an environment with the number of rounds and the size of batches; runs with it are compared.
 
-    Blind runs have a separate label, which names no instance because every run has another one.
+    Blind runs have a separate label, which names no instance, because every seed has another one.
     """
     batches = f" in batches of {run.batch}" if run.batch > 1 else ""
     if not run.secret:
@@ -48,7 +51,7 @@ def env_label(run: Run) -> str:
 
 
 def without_blind_runs(runs: Sequence[Run]) -> Sequence[Run]:
-    """Leave out blind runs, unless there are no others."""
+    """Return the runs that are not blind, or all runs if all are blind."""
     return [run for run in runs if not run.secret] or runs
 
 

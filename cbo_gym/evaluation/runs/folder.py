@@ -1,4 +1,4 @@
-"""A folder of runs: checked before it is written to, and read without its damaged files."""
+"""The folder of a sweep: check that it can be written to, and read its runs without damaged files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.results import NewerError, Run, load_run, name_of
 
-# Subfolder of damaged files.
+# Subfolder to which damaged files are moved.
 DAMAGED = "damaged"
-# Free space that a sweep needs to begin.
+# Content of a file by which writing is tested; its size is the free space that a sweep needs to begin.
 PROBE = bytes(2**20)
 
 
@@ -27,7 +27,7 @@ def require_writable(folder: Path) -> None:
     """Create the folder and check that runs can be written to it.
 
     Raises:
-        OperationError: if it is a file, cannot be written, or the disk is full.
+        OperationError: if the folder is a file or cannot be written to, or the disk is full.
     """
     probe = folder / f".probe-{uuid.uuid4().hex}"
     try:
@@ -57,7 +57,7 @@ def run_files(folder: Path) -> list[Path]:
 
 
 def load_runs(folder: Path) -> Iterator[Run]:
-    """Yield all runs in a folder, in the order of their files; damaged ones are left out, each with a warning.
+    """Yield all runs in a folder, in the order of their files; each damaged file causes a DamagedRunWarning.
 
     Raises:
         ArgumentError: if the folder is missing.
@@ -66,7 +66,7 @@ def load_runs(folder: Path) -> Iterator[Run]:
 
 
 def intact_runs(paths: Iterable[Path]) -> Iterator[Run]:
-    """Yield the runs of some files, in their order; damaged ones are left out, each with a DamagedRunWarning."""
+    """Yield the runs of some files, in their order; each damaged file causes a DamagedRunWarning."""
     for path in paths:
         try:
             yield stored_run(path)
@@ -78,7 +78,7 @@ def stored_run(path: Path) -> Run:
     """Read a run of a folder.
 
     Raises:
-        ArgumentError: if the file is damaged, or the run that it holds does not fit its name.
+        ArgumentError: if the file is damaged, or its name is not that of the run in it.
     """
     run = load_run(path)
     if path.name != name_of(run):
@@ -88,16 +88,16 @@ def stored_run(path: Path) -> Run:
 
 
 def resumed_run(path: Path) -> Run | None:
-    """Return the run of a file, if it exists; a damaged file is moved aside with a DamagedRunWarning.
+    """Return the run of a file, or None if there is none; a damaged file is moved aside with a DamagedRunWarning.
 
     Raises:
-        NewerError: if it is of a newer version; the file stays where it is.
+        NewerError: if the file is of a newer version of cbo-gym, and is not moved.
     """
     if not path.exists():
         return None
     with suppress(ArgumentError):
         return stored_run(path)
-    # Another sweep may have moved the file aside, and written a whole one under its name.
+    # Another sweep may have moved the file aside, and written an intact one under its name.
     with lock_folder(path.parent):
         if not path.exists():
             return None

@@ -1,4 +1,7 @@
-"""Stamps of classes that are defined in no file: at a prompt, in a notebook, on standard input, or by ``exec``."""
+"""Stamps of code without a file: classes from a prompt, a notebook, standard input, or ``exec``.
+
+A stamp identifies the code of a third-party agent or problem in a run, see :mod:`cbo_gym.evaluation.runs.revisions`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from types import FunctionType
 INTERACTIVE = "interactive"
 # Module name for classes that exec defined in a namespace without ``__name__``.
 EXEC_MODULE = "<exec>"
-# Hexadecimal digits of a hash.
+# Number of hexadecimal digits of a hash.
 HASH_DIGITS = 12
 
 
@@ -23,15 +26,15 @@ def module_of(cls: type) -> str:
 
     Python gives a class that exec defines in a namespace without ``__name__`` the module ``builtins``.
     """
-    is_correct = cls.__module__ != "builtins" or getattr(builtins, cls.__name__, None) is cls
-    return cls.__module__ if is_correct else EXEC_MODULE
+    is_known = cls.__module__ != "builtins" or getattr(builtins, cls.__name__, None) is cls
+    return cls.__module__ if is_known else EXEC_MODULE
 
 
 def interactive_stamp(module: str) -> str:
     """Return the stamp of a module without a file: ``"interactive.5f2c1e0b9a77"``, with a hash of its source code.
 
     The source code is that of all cells, or entries at the prompt, that defined a class or a function of the module.
-    Python keeps it in notebooks, but not of standard input nor of ``exec``; if some is unknown, the stamp is
+    Python keeps the source of notebooks, but not of standard input or ``exec``. If some of it is unknown, the stamp is
     ``"interactive"``.
     """
     codes = {_source(name, module) for name in _source_names(module)}
@@ -44,9 +47,9 @@ def interactive_stamp(module: str) -> str:
 
 
 def _source_names(module: str) -> Iterator[str]:
-    """Yield file names of the source code of a module's classes and functions; empty if unknown.
+    """Yield the file names of the source code of a module's classes and functions; empty strings if unknown.
 
-    The file name of a class is that of its methods, except generated ones such as those of a dataclass.
+    The file name of a class is that of its methods, but not of generated methods such as those of a dataclass.
     """
     for value in vars(sys.modules.get(module, object)).values():
         if getattr(value, "__module__", None) != module:
@@ -59,9 +62,9 @@ def _source_names(module: str) -> Iterator[str]:
 
 
 def _source(name: str, module: str) -> str:
-    """Return source code that Python keeps under a file name; empty if it keeps none of this module.
+    """Return the source code that Python keeps under a file name; empty if it keeps none, or not of this module.
 
-    The code of ``exec`` and of ``python -c`` has the same name ``<string>``; Python 3.13 and later keep the latter.
+    The code of ``exec`` and of ``python -c`` has the name ``<string>``; Python 3.13 and later keep only the latter.
     """
     return "" if name == "<string>" and module != "__main__" else "".join(linecache.getlines(name))
 

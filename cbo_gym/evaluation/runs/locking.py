@@ -1,4 +1,4 @@
-"""Lock of a folder: one process at a time reads and rewrites its files."""
+"""Lock a folder of runs, so that one process at a time rewrites its files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from filelock import FileLock, Timeout
 
 from cbo_gym.errors import OperationError
 
-# A hidden file, without the suffix of a run's file.
-LOCK = ".cbo-gym.lock"
-# Seconds until a process warns that it waits, and until it gives up; merging 100,000 runs takes 100 s.
+# A hidden file, whose suffix is not that of a run's file.
+LOCK_NAME = ".cbo-gym.lock"
+# Seconds of waiting after which a process warns, and after which it gives up; merging 100,000 runs takes 100 s.
 WARN_SECONDS, TIMEOUT_SECONDS = 5.0, 600.0
 
 
@@ -29,19 +29,19 @@ def lock_folder(folder: Path) -> Iterator[None]:
     a process that waits for a removed file notices it, and waits for the next one.
 
     Raises:
-        OperationError: if another process has locked the folder for more than :data:`TIMEOUT_SECONDS`; if it cannot be
-            written to.
+        OperationError: if another process has locked the folder for more than :data:`TIMEOUT_SECONDS`, or the folder
+            cannot be written to.
     """
-    # One object per path, which counts its holders.
-    lock = FileLock(folder / LOCK, is_singleton=True)
+    # A path has one lock object in a process, which counts its holders.
+    lock = FileLock(folder / LOCK_NAME, is_singleton=True)
     _acquire(lock, folder)
     try:
         yield
     finally:
         if lock.lock_counter == 1:
-            # Windows cannot remove an open file, and need not.
+            # Windows cannot remove an open file; the file does no harm.
             with suppress(OSError):
-                (folder / LOCK).unlink()
+                (folder / LOCK_NAME).unlink()
         lock.release()
 
 

@@ -1,4 +1,4 @@
-"""The machine of a run, and the number of processes that it can run at a time."""
+"""This machine: its description in runs, and the number of processes that a sweep starts on it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def describe_machine() -> str:
 
 
 def process_count(count: int) -> int:
-    """Return the number of processes: -1 stands for one per core, -2 for one less, and so on, at least one.
+    """Return the number of processes that ``n_jobs`` means: -1 is one per core, -2 is one less, and so on.
 
-    In a container, the cores are its share of processor time.
+    The result is at least 1. In a container, the cores are its share of processor time.
 
     Raises:
-        ArgumentError: if it is 0, or not a whole number.
+        ArgumentError: if ``count`` is 0, or not a whole number.
     """
     # Imported here, because only this function needs it.
     from joblib import cpu_count

@@ -1,4 +1,4 @@
-"""Provenance of a run: version, commit, libraries, threads and machine."""
+"""Provenance of a run: version and commit of this package, libraries, threads and machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _commit() -> str:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """Return name -> version of the libraries of a run, Python and the linear algebra library included."""
+    """Return name -> version of the libraries on which a run depends, of Python, and of the linear algebra library."""
     versions = {"python": platform.python_version(), "blas": _linear_algebra()}
     for name in LIBRARIES:
         try:
@@ -59,7 +59,7 @@ def library_versions() -> dict[str, str]:
 
 
 def _linear_algebra() -> str:
-    """Return NumPy's linear algebra library and its kernels, on which the last digits depend."""
+    """Return name, version and kernels of NumPy's linear algebra library, on which last digits depend."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     kernels = {pool["architecture"] for pool in threadpool_info() if "architecture" in pool}
     return " ".join([blas["name"], blas["version"], *sorted(kernels)])

@@ -1,9 +1,10 @@
-"""Runs and their files: Parquet with a checksum, named by a hash of the run's description."""
+"""Run: the result of one run, and its file: Parquet with a checksum, named by a hash of the run's description."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
@@ -29,16 +30,16 @@ from cbo_gym.task import Mode
 from cbo_gym.version import __version__
 
 METADATA_KEY = "cbo_gym"
-# Attribute of a published run instead of its table.
+# Attribute that a published run has instead of its table.
 CURVES = "_curves"
-# Limits of untrusted files, far above what is written here: a store takes at most 40 MiB, a run of 2,000 rounds on 100
-# nodes 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB. Lengths are in characters.
+# Limits of untrusted files, far above those of our own: a store has at most 40 MiB, a run of 2,000 rounds on 100 nodes
+# 3 MiB, and in memory 5,000 runs of 2,000 rounds take 0.4 GiB. Lengths are in characters.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_ROUNDS = 1_000_000
 MAX_METADATA_LENGTH = 4 * 2**20
 MAX_LABEL_LENGTH = 10_000
 MAX_REASON_LENGTH = 300
-# Replaces the checksum while it is computed.
+# Stands for the checksum while it is computed.
 NO_CHECKSUM = "0" * 64
 # No string in the metadata looks like this, because JSON escapes quotation marks.
 CHECKSUM_FIELD = b'"checksum": "%b"'
@@ -47,11 +48,11 @@ Status = Literal["finished", "failed", "skipped"]
 # Rounds after which an agent is asked for its recommendation.
 Recommend = Literal["every", "powers", "end"]
 
-#: Columns of a run's table. Those of :data:`OPTIONAL_COLUMNS` exist only where the mode has contexts, choices or
-#: slices, or the task has costs, constraints or several objectives. A violation is the sum of each constraint's
-#: shortfall, in the nodes' units. With several objectives, a reward is the hypervolume of all observations so far and
-#: an expected reward that of the actions played; ``rewards`` and ``expected_rewards`` are those of the round alone, and
-#: ``recommended_rewards`` are the expected rewards of the recommended actions, concatenated.
+#: Columns of a run's table. Those of :data:`OPTIONAL_COLUMNS` exist only if the mode has contexts, choices or
+#: slices, or the task has costs, constraints or several objectives. A violation is the sum of the constraints'
+#: shortfalls, in the nodes' units. With several objectives, a reward is the hypervolume of all observations so far, and
+#: an expected reward that of the expected rewards of the actions so far; ``rewards`` and ``expected_rewards`` are those
+#: of the round alone; ``recommended_rewards`` are the expected rewards of the recommended actions, concatenated.
 COLUMNS: dict[str, Any] = {
     "round": pl.Int64,
     "action": pl.List(pl.Float64),
@@ -89,20 +90,27 @@ COLUMNS: dict[str, Any] = {
     "expected_rewards": pl.List(pl.Float64),
     "recommended_rewards": pl.List(pl.Float64),
 }
-OF_CONSTRAINTS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
+CONSTRAINT_COLUMNS = ("feasible", "violation", "recommended_feasible", "recommended_violation")
 OPTIONAL_COLUMNS = (
-    "recommended", "context", "context_regret", "choice", "cost", *OF_CONSTRAINTS, "slice", "random_reward", "gd_plus",
-    "igd_plus", "rewards", "expected_rewards", "recommended_rewards",
+    "recommended", "context", "context_regret", "choice", "cost", *CONSTRAINT_COLUMNS, "slice", "random_reward",
+    "gd_plus", "igd_plus", "rewards", "expected_rewards", "recommended_rewards",
 )  # fmt: skip
 TIMING_COLUMNS = ("act_seconds", "update_seconds", "recommend_seconds")
-# Columns that have a finite number in every round, if the task has them.
-ALWAYS_KNOWN = (
+# Columns that must have a finite number in every round, if they exist.
+FINITE_COLUMNS = (
     "round", "reward", "context_regret", "best_so_far_regret", "expected_reward", "instant_regret",
     "cumulative_regret", "average_regret", "average_reward", *TIMING_COLUMNS, "choice", "cost", "feasible", "slice",
     "random_reward",
 )  # fmt: skip
 # Errors of reading a file that is not a result.
-NO_RESULT = (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+INVALID_FILE_ERRORS = (
+    KeyError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+)
 
 
 class NewerError(ArgumentError):
@@ -110,7 +118,7 @@ class NewerError(ArgumentError):
 
 
 class StoredCurves(Protocol):
-    """The curves of a published run, from which its table is computed; those of one kind can be stacked together."""
+    """Curves of a published run, from which its table is computed; curves of the same ``kind`` can be stacked fast."""
 
     @property
     def kind(self) -> Hashable: ...
@@ -125,36 +133,37 @@ class StoredCurves(Protocol):
 
 @dataclass(frozen=True, repr=False, config=ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True))
 class Run:
-    """One run: its description, its status, and a table with one row per round (empty unless it finished).
+    """A run: its description, its status, and a table with one row per round, which is empty unless it finished.
 
     Attributes:
         agent, env: Labels, with parameters.
         seed: Seed of the noise, the initial data and the agent.
         horizon: Number of rounds.
         mode: Feedback mode.
-        status: Status at its end.
-        error: Traceback of a failed run, or the reason why the pair was skipped.
-        recommend: Rounds after which the agent was asked for its recommendation: ``"every"``, those that are
-            ``"powers"`` of two and the last, or at the ``"end"``. Elsewhere the columns of the recommendation are null.
+        status: Whether the run finished, failed or was skipped, because the agent does not play the mode.
+        error: Traceback of a failed run, or the reason why it was skipped.
+        recommend: Rounds after which the agent was asked for its recommendation: ``"every"`` round, ``"powers"`` of
+            two and the last round, or the ``"end"``. In other rounds the columns of the recommendation are null.
         batch: Number of actions chosen at a time.
         sources: Code of the run, name -> revision, or hash of third-party code, see
             :func:`cbo_gym.evaluation.runs.revisions.sources`: ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
         version: Version of cbo-gym.
         commit: Commit of a checkout, with ``-dirty`` if files differed from it; empty for an installed package.
-        date: Date and time of its end, UTC: ``2026-01-31T12:00:00+00:00``.
+        date: Date and time of the run's end, in UTC: ``2026-01-31T12:00:00+00:00``.
         machine: Cores and processor.
         libraries: Name -> version, Python and the linear algebra library with its kernels included.
         threads: Name -> number of threads of a library.
         reset_seconds: Seconds of ``reset``, the initial data included; not part of the rounds' seconds.
-        optimum, optimum_standard_error, random_value: Values of the task.
-        initial_expected: Best expected reward of the initial data, or of a random action without such data. None in
-            runs of versions that did not keep it.
+        optimum, optimum_standard_error: Best expected reward of an action, and its standard error.
+        random_value: Expected reward of a random action.
+        initial_expected: Best expected reward of an action in the initial data; ``random_value`` without such data;
+            None in runs of versions that did not keep it.
         initial_reward: Best observed reward of an intervention in the initial data; otherwise as ``initial_expected``.
         choices: Names of the target sets or scopes that the column ``choice`` counts from 0.
         isolated: Whether the agent played in a separate process.
         secret: Secret of a blind run, see :mod:`cbo_gym.evaluation.play.seeds`; empty otherwise.
-        unverified: Whether it is of a submission that was not checked, or whose agent could not be played again. Such
-            runs are shown apart and never ranked.
+        unverified: Whether the run is of a submission whose agent could not be played again. Such runs are shown apart
+            and never ranked.
         actions, recommendations: Actions and recommendations of a submission, see
             :func:`cbo_gym.evaluation.runs.recorded.with_actions`; empty if the table has them, or they were not kept.
         table: Columns as in :data:`COLUMNS`.
@@ -205,10 +214,10 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Permanent id of 24 hexadecimal digits, a hash of the run's description.
+        """Permanent id of 24 hexadecimal digits, by which ``cbo-gym replay ID`` finds a published run.
 
-        That is its agent and environment with their parameters, seed, rounds, ``recommend``, batch and
-        :attr:`sources`. ``cbo-gym replay ID`` plays a published run again.
+        It is a hash of agent and environment with their parameters, seed, horizon, ``recommend``, ``batch`` and
+        :attr:`sources`.
         """
         return Path(name_of(self)).stem
 
@@ -234,7 +243,7 @@ class Run:
         return {**{name: value for name, value in vars(self).items() if name != CURVES}, "table": self.load_curves()}
 
     def curve(self, name: str) -> np.ndarray:
-        """Return one column of the table as an array; null is NaN.
+        """Return a column of the table as an array of shape ``(rounds,)``; null is NaN.
 
         Raises:
             ArgumentError: if the table has no such column.
@@ -283,32 +292,32 @@ class Run:
 
     @property
     def average_penalized_reward(self) -> float:
-        """Mean over all rounds of the penalized reward, see :func:`.regret.penalized_rewards`."""
+        """Mean expected reward of the rounds, with the penalties of :func:`.regret.penalized_rewards`."""
         if self.is_constrained:
             return float(self.optimum - self.curve("average_regret")[-1])
         return float(self.curve("average_reward")[-1])
 
     @property
     def seconds_a_round(self) -> float:
-        """Mean of :attr:`seconds`."""
+        """Mean of :attr:`seconds` over the rounds."""
         return float(self.seconds.mean())
 
 
 def with_curves(run: Run, curves: StoredCurves) -> Run:
-    """Replace the run's table by curves from which it is computed; return the run."""
+    """Replace the table of ``run`` by curves from which it is computed, in place; return ``run``."""
     del run.__dict__["table"]
     run.__dict__[CURVES] = curves
     return run
 
 
 def kind_of(run: Run) -> Hashable:
-    """Return the kind of a run's curves; curves of runs of one kind and horizon are stacked fast."""
+    """Return the kind of a run's curves; runs of the same kind and horizon can be stacked."""
     curves = vars(run).get(CURVES)
     return tuple(run.table.columns) if curves is None else curves.kind
 
 
 def stack_curves(runs: Sequence[Run], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return columns of finished runs with one horizon, each of shape ``(runs, rounds)``; null is NaN."""
+    """Return name -> column of finished runs with the same horizon, shape ``(runs, rounds)``; null is NaN."""
     stored = [vars(run).get(CURVES) for run in runs]
     if stored[0] is not None and all(curves is not None and curves.kind == stored[0].kind for curves in stored):
         return stored[0].stack(stored, names)
@@ -326,7 +335,8 @@ def last_line(error: str) -> str:
 def run_name(
     agent: str, env: str, seed: int, horizon: int, recommend: Recommend, sources: Mapping[str, str], batch: int = 1
 ) -> str:
-    """Return the name of a run's file: a hash of all that determines the run, the sources included."""
+    """Return the name of a run's file: a hash of all that determines the run."""
+    # Names of runs with single actions are those of versions without batches.
     batches = [batch] if batch > 1 else []
     identity = json.dumps([agent, env, seed, horizon, recommend, sorted(sources.items()), *batches])
     return f"{hashlib.sha256(identity.encode()).hexdigest()[:24]}.parquet"
@@ -341,14 +351,14 @@ def save_run(path: Path, run: Run) -> None:
     """Write a run in one step: a reader sees the whole file or none.
 
     Raises:
-        OperationError: if it cannot be written.
+        OperationError: if the file cannot be written.
     """
     write_bytes(path, run_to_bytes(run))
 
 
 def run_to_bytes(run: Run) -> bytes:
     """Return the content of a run's file."""
-    metadata = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "table"}
+    metadata = {entry.name: getattr(run, entry.name) for entry in fields(run) if entry.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
     return seal_table(table, metadata)
 
@@ -370,7 +380,7 @@ def seal_table(table: pl.DataFrame, metadata: Mapping[str, Any], **options: Any)
 
 
 def as_json(value: object) -> str:
-    """Return one or several fields of a run as JSON."""
+    """Return a value of a run's metadata as JSON."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -391,7 +401,7 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
         path: Path of the file, for errors.
 
     Raises:
-        ArgumentError: as :func:`load_run` does.
+        ArgumentError: if the content is not that of a run's file.
     """
     require_intact(path, content)
     stored: dict[str, Any] = {}
@@ -402,14 +412,14 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
         _require_table(run)
     except ValidationError as error:
         raise _unreadable(path, stored, field_errors(error)) from error
-    except NO_RESULT as error:
+    except INVALID_FILE_ERRORS as error:
         raise _unreadable(path, stored, str(error)) from error
     return run
 
 
 def _unreadable(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentError:
-    """Return the error of a file without a run: it is of a newer version, or not a result."""
-    # The file may have no version.
+    """Return the error of a file that cannot be read: it is of a newer version, or not a result."""
+    # The file may lack a valid version.
     with suppress(KeyError, TypeError, ValueError):
         if Version(stored["version"]) > Version(__version__):
             which = f"of cbo-gym {stored['version']}, which this one, {__version__}, cannot read"
@@ -421,7 +431,7 @@ def content_of(path: Path) -> bytes:
     """Read a file of results.
 
     Raises:
-        ArgumentError: if it cannot be read, or is too large.
+        ArgumentError: if the file cannot be read, or is too large.
     """
     try:
         # A device or a pipe might never end.
@@ -438,11 +448,10 @@ def metadata_of(source: Path | bytes) -> dict[str, Any]:
     """Return the description that :func:`seal_table` put into a file, or into the content of one.
 
     Raises:
-        KeyError, ValueError, PolarsError: if it has none.
+        KeyError, ValueError, PolarsError: if there is none.
     """
-    return dict(
-        from_json(pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)[METADATA_KEY])
-    )
+    metadata = pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)
+    return dict(from_json(metadata[METADATA_KEY]))
 
 
 def _mib(size: int) -> str:
@@ -453,7 +462,7 @@ def from_json(string: str) -> Any:
     """Read an untrusted JSON string.
 
     Raises:
-        ValueError: if it is not JSON, too long, nested too deep, or has surrogates.
+        ValueError: if it is not JSON, is too long or nested too deeply, or has surrogates.
     """
     if len(string) > MAX_METADATA_LENGTH:
         raise ArgumentError(f"its description has {len(string)} characters; at most {MAX_METADATA_LENGTH} are read")
@@ -467,12 +476,12 @@ def from_json(string: str) -> Any:
 
 
 def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
-    """Return the run with stored fields.
+    """Return the run with the given fields and table, after checks of the fields.
 
     Raises:
         KeyError, TypeError, ValueError, OverflowError: if a field is missing or wrong.
     """
-    # These calls raise for an invalid value.
+    # These calls raise an error for an invalid value.
     Version(stored["version"])
     Mode(stored["mode"])
     datetime.fromisoformat(stored["date"])
@@ -482,7 +491,6 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
     # A field of older versions.
     values.pop("restamps", None)
     run = Run(**values, table=table)
-    # Values of the right type may break the code that reads them.
     for noun, size, limit in (
         ("rounds", run.horizon, MAX_ROUNDS),
         ("characters of its agent", len(run.agent), MAX_LABEL_LENGTH),
@@ -501,12 +509,13 @@ def require_intact(path: Path, content: bytes) -> None:
     """Check that the content of a file has the checksum that :func:`seal_table` gave it.
 
     Raises:
-        ArgumentError: if the checksum is wrong or missing.
+        ArgumentError: if the checksum does not fit the content, or is missing.
     """
     matches = list(islice(CHECKSUM.finditer(content), 2))
     if len(matches) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
     start, end = matches[0].span(1)
+    # A view avoids a copy of the content.
     view, digest = memoryview(content), hashlib.sha256()
     for section in (view[:start], NO_CHECKSUM.encode(), view[end:]):
         digest.update(section)
@@ -515,30 +524,30 @@ def require_intact(path: Path, content: bytes) -> None:
 
 
 def _require_table(run: Run) -> None:
-    """Check that all columns are known, and that a finished run has those that it needs, without missing numbers."""
+    """Check that a run has no unknown columns, and that a finished run has all columns without missing numbers."""
     schema, is_finished = run.table.schema, run.status == "finished"
     needed = [name for name in COLUMNS if name not in OPTIONAL_COLUMNS] if is_finished else []
-    if wrong := [name for name in {**dict.fromkeys(needed), **schema} if schema.get(name) != COLUMNS.get(name)]:
+    if wrong := [name for name in dict.fromkeys([*needed, *schema]) if schema.get(name) != COLUMNS.get(name)]:
         raise ArgumentError(f"its table is wrong: columns {wrong}")
     if not is_finished:
         return
     if run.table.height != run.horizon:
         raise ArgumentError(f"its table is wrong: {run.table.height} rows for {run.horizon} rounds")
-    known = {name: run.table[name] for name in ALWAYS_KNOWN if name in schema}
-    if wrong := [name for name, column in known.items() if not all_finite(column)]:
+    finite = {name: run.table[name] for name in FINITE_COLUMNS if name in schema}
+    if wrong := [name for name, column in finite.items() if not all_finite(column)]:
         raise ArgumentError(f"its table is wrong: there must be a finite number in every round of {wrong[0]}")
     if not all_finite(run.table["simple_regret"].tail(1)):
         raise ArgumentError("its table is wrong: there must be a finite simple_regret after the last round")
-    if (known["round"].to_numpy() != np.arange(1, run.horizon + 1)).any():
+    if (finite["round"].to_numpy() != np.arange(1, run.horizon + 1)).any():
         raise ArgumentError("its table is wrong: its rounds must be counted from 1")
-    require_choices(known.get("choice"), len(run.choices))
+    require_choices(finite.get("choice"), len(run.choices))
 
 
 def require_choices(chosen: pl.Series | np.ndarray | None, count: int) -> None:
-    """Check that every choice has a name.
+    """Check that all indices of chosen sets are below ``count``, the number of names.
 
     Raises:
-        ArgumentError: naming the choice that has none.
+        ArgumentError: if an index has no name.
     """
     # Runs created by hand may have choices without names.
     if chosen is None or not count:
@@ -554,12 +563,16 @@ def all_finite(column: pl.Series) -> bool:
 
 
 def recommendation_rounds(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:
-    """Return the rounds after which an agent is asked for its recommendation; in a batch, only the last.
+    """Return the rounds after which an agent is asked for its recommendation; in a batch, only the last round counts.
 
     Raises:
-        ArgumentError: for another word than ``"every"``, ``"powers"`` or ``"end"``.
+        ArgumentError: if ``recommend`` is not ``"every"``, ``"powers"`` or ``"end"``.
     """
     require_word("recommend", recommend, get_args(Recommend))
-    powers = (2**k for k in range(horizon.bit_length())) if recommend == "powers" else ()
-    rounds = range(1, horizon + 1) if recommend == "every" else [*powers, horizon]
-    return frozenset(min(horizon, -(-number // batch) * batch) for number in rounds)
+    rounds = [horizon]
+    if recommend == "every":
+        rounds = list(range(1, horizon + 1))
+    elif recommend == "powers":
+        rounds += [2**k for k in range(horizon.bit_length())]
+    # A round counts as the last round of its batch.
+    return frozenset(min(horizon, math.ceil(number / batch) * batch) for number in rounds)

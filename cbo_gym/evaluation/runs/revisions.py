@@ -1,8 +1,9 @@
-"""The code of a run: declared revisions of this package's agents and environments, and hashes of third-party code.
+"""The code of a run: revisions of this package's agents and environments, and stamps of third-party code.
 
-An agent's class and a registry entry declare ``revision``, 1 by default, and raise it when their behaviour changes; the
-record of behaviour (``tests/record.py``) fails until they do. Runs with the same code are interchangeable. The version
-of the package and its commit are recorded, but not compared.
+Runs with the same code are interchangeable; a sweep plays a run again if its code has changed. An agent's class and an
+environment's registry entry declare ``revision``, 1 by default, which must be raised when their behaviour changes;
+``tests/record.py`` fails otherwise. Third-party code has a *stamp* instead, its version and a hash of its files. The
+version of this package and its commit are recorded, but not compared.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.problems.build import is_yaml_file
 
 PACKAGE = "cbo_gym"
-# The default revision.
 DEFAULT_REVISION = "1"
-# Top-level modules that are left out, because the versions of libraries are recorded.
+# Top-level modules without stamps, because runs record the versions of libraries.
 KNOWN_BY_VERSION = {
     *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
     "stable_baselines3",
@@ -42,7 +42,7 @@ def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
 
     Args:
         agent: The agent.
-        spec: Its label, if it has one; it may name a function of another module.
+        spec: Label of the agent, if it has one; it may name a function in another module.
     """
     classes = type(agent).__mro__
     zoo_paths = [path for cls in classes if (path := f"{cls.__module__}:{cls.__qualname__}") in zoo().values()]
@@ -55,14 +55,14 @@ def modules_of(agent: Any, spec: Spec | None) -> frozenset[str]:
 def sources(modules: Iterable[str], problem: object, env: Spec | None = None) -> dict[str, str]:
     """Return the code of a run: name -> revision or stamp, ``{"CBO/Dropwave-v0": "1", "MCBO": "2"}``.
 
-    A registered environment has the revision of its entry, an agent of the zoo that of its class. A third-party agent
-    or problem has a stamp of each package or module that defines it, version and hash, ``"0.3.0+5f2c1e0b9a77"``, the
-    hash of a problem's YAML file, and the revision of the zoo's agent from which it is derived. Code without a file is
-    ``"unreleased+interactive"``, see :func:`cbo_gym.evaluation.runs.interactive_code.interactive_stamp`.
+    A registered environment has the revision of its entry, an agent of the zoo that of its class. For a third-party
+    agent or problem there is a stamp of each package or module that defines it, ``"0.3.0+5f2c1e0b9a77"``; the hash of a
+    problem's YAML file; and the revision of an agent of the zoo from which the agent is derived. Code without a file
+    has the stamp ``"unreleased+interactive"``, see :func:`.interactive_code.interactive_stamp`.
 
     Args:
         modules: Modules of the agent.
-        problem: Import path, or path of a YAML file, of the environment's problem; or any other object.
+        problem: Import path, or path of a YAML file, of the environment's problem; any other object is ignored.
         env: Id and parameters of the environment.
     """
     defining = set(modules)
@@ -76,13 +76,13 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
 
 
 def stamps_of(modules: Iterable[str]) -> dict[str, str]:
-    """Return the entries of :func:`sources` of third-party modules."""
+    """Return name -> stamp of the third-party packages and modules among ``modules``."""
     others = {module.partition(":")[0].partition(".")[0] for module in modules} - {PACKAGE, *KNOWN_BY_VERSION}
     return {name: _stamp_of(name) for name in sorted(others)}
 
 
 def package_stamp() -> dict[str, str]:
-    """Return version and hash of this package, to compare the code of cluster workers."""
+    """Return the stamp of this package, by which the code of cluster workers is compared."""
     return {PACKAGE: _stamp_of(PACKAGE)}
 
 
@@ -93,7 +93,7 @@ def sources_now(names: Iterable[str]) -> dict[str, str | None]:
 
 
 def forget_sources() -> None:
-    """Read source files again when next needed; otherwise they are read once per process, as modules are."""
+    """Let source files be read again; otherwise they are read once per process, as modules are."""
     _hash_of_module.cache_clear()
 
 
@@ -109,9 +109,9 @@ def is_package_problem(problem: object) -> bool:
 
 
 def code_of(run: Run) -> Mapping[str, str]:
-    """Return the code by which a run is compared with others.
+    """Return the code of a run for comparison with that of others, see :func:`sources`.
 
-    Older runs have fingerprints of this package's modules instead of revisions; they count as revision 1.
+    Runs of older versions have hashes of this package's modules instead of revisions; they count as revision 1.
     """
     if not any(map(_is_package_module, run.sources)):
         return run.sources
@@ -142,10 +142,13 @@ def revisions_of(run: Run) -> tuple[int, ...]:
 
 def parts_of(run: Run) -> dict[tuple[str, str], str]:
     """Return a run's stamps by kind and name: ``("environment", id)``, ``("agent", name)``, ``("package", name)``."""
-    return {
-        ("agent" if name in zoo() else "environment" if is_of_package(name) else "package", name): stamp
-        for name, stamp in code_of(run).items()
-    }
+
+    def kind_of(name: str) -> str:
+        if name in zoo():
+            return "agent"
+        return "environment" if is_of_package(name) else "package"
+
+    return {(kind_of(name), name): stamp for name, stamp in code_of(run).items()}
 
 
 def is_current(run: Run) -> bool:
@@ -155,10 +158,10 @@ def is_current(run: Run) -> bool:
 
 
 def _stamp_now(name: str) -> str | None:
-    # For a dotted name, the parent would be imported.
+    # The spec of a dotted name is not looked up, because that imports the parent.
     is_module = name.isidentifier() and import_spec(name) is not None
-    known = is_of_package(name) or is_module or (is_yaml_file(name) and Path(name).is_file())
-    return _stamp_of(name) if known else None
+    is_file = is_yaml_file(name) and Path(name).is_file()
+    return _stamp_of(name) if is_of_package(name) or is_module or is_file else None
 
 
 def _stamp_of(name: str) -> str:
@@ -187,17 +190,16 @@ def _files(module: str) -> dict[str, Path]:
         return {module: path} if path.is_file() else {}
     if not spec.submodule_search_locations:
         return {module: Path(spec.origin)} if spec.has_location and spec.origin else {}
-    folders = [Path(folder) for folder in spec.submodule_search_locations]
-    paths = {
-        path.relative_to(folder).as_posix(): path
-        for folder in folders
+    paths = {}
+    for folder in map(Path, spec.submodule_search_locations):
         # In a checkout of this package, ``agents`` is a symbolic link, which rglob skips.
-        for top in (folder, folder / "agents")
-        for path in top.rglob("*.py")
-        # Editors leave dangling links.
-        if path.is_file() and not path.name.startswith(".")
-    }
-    return paths | ({"registry": registry_path()} if module == PACKAGE else {})
+        for path in (*folder.rglob("*.py"), *(folder / "agents").rglob("*.py")):
+            # Editors leave dangling links.
+            if path.is_file() and not path.name.startswith("."):
+                paths[path.relative_to(folder).as_posix()] = path
+    if module == PACKAGE:
+        paths["registry"] = registry_path()
+    return paths
 
 
 def _hash(files: Mapping[str, Path]) -> str:
@@ -213,16 +215,16 @@ def _hash(files: Mapping[str, Path]) -> str:
 def _version_of(module: str) -> str:
     """Return the version of the distribution of a top-level module; ``unreleased`` if there is none."""
     for distribution in distributions():
-        declared = (distribution.read_text("top_level.txt") or "").split()
-        if module in declared or (not declared and _has_file_of(distribution, module)):
+        top_level = (distribution.read_text("top_level.txt") or "").split()
+        if module in top_level or (not top_level and _has_file_of(distribution, module)):
             return distribution.version
     return "unreleased"
 
 
 def _has_file_of(distribution: Distribution, module: str) -> bool:
-    """Return whether a distribution lists a module among its files.
+    """Return whether a distribution lists a file of a module, and is installed in the module's folder.
 
-    To save time, this is false without reading the list if the distribution is installed in another folder.
+    The folder is compared first, because reading the list takes long.
     """
     if Path(str(distribution.locate_file(""))) not in _folders(module):
         return False
@@ -238,7 +240,7 @@ def _folders(module: str) -> frozenset[Path]:
 
 
 def import_spec(module: str) -> ModuleSpec | None:
-    """Return the import spec of a module; None for a script or a module created in memory, which have none."""
+    """Return the import spec of a module; None if it has none, such as a script or a module created in memory."""
     try:
         return find_spec(module)
     except (ImportError, ValueError):

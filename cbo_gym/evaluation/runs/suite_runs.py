@@ -1,4 +1,4 @@
-"""Comparison of runs with the current version of their suite, which may have been edited since they were played."""
+"""Compare runs with their suite, which may have been edited since they were played."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.suites import Suite
 
 
-def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the environments, rounds and seeds in which runs differ from a suite."""
+def describe_differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield messages about environments, numbers of rounds and seeds of the runs that are not those of the suite."""
     labels = suite.labels()
     seeds: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for run in runs:
@@ -26,7 +26,7 @@ def differences(suite: Suite, runs: Sequence[Run]) -> Iterator[str]:
             seeds[run.agent, run.env][run.seed] += 1
     for agent in sorted({run.agent for run in runs}):
         for env in labels:
-            yield from _seeds(f"{agent} on {env}", seeds[agent, env], suite)
+            yield from _describe_seeds(f"{agent} on {env}", seeds[agent, env], suite)
 
 
 def warn_of_others(
@@ -37,16 +37,16 @@ def warn_of_others(
     Args:
         suite: Suite that is played.
         folder: Folder of the runs, which may not exist yet.
-        known: Files in it that belong to the suite.
-        seeds: Seeds that are played in addition to the suite's.
-        horizon: Number of rounds that is played in addition to the suite's.
+        known: Files in the folder that belong to the suite.
+        seeds: Seeds that belong to the sweep, in addition to the suite's.
+        horizon: Number of rounds that belongs to the sweep, in addition to the suite's; None for no other number.
     """
-    labels, wanted = suite.labels(), {*suite.seed_numbers(), *(seeds or ())}
+    labels, known_seeds = suite.labels(), {*suite.seed_numbers(), *(seeds or ())}
     paths = [path for path in run_files(folder) if path not in known] if folder.is_dir() else []
     others = Counter(
         env_label(run)
         for run in intact_runs(paths)
-        if run.env not in labels or run.horizon not in (horizon, suite.rounds(run.env)) or run.seed not in wanted
+        if run.env not in labels or run.horizon not in (horizon, suite.rounds(run.env)) or run.seed not in known_seeds
     )
     if others:
         listed = ", ".join(f"{label} ({count})" for label, count in sorted(others.items()))
@@ -62,14 +62,14 @@ def describe_run(run: Run) -> str:
     return f"{run.agent} on {env_label(run)}, seed {run.seed}"
 
 
-def _seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
-    wanted = suite.seed_numbers()
-    if twice := sorted(seed for seed, count in counts.items() if count > 1):
-        yield f"{where}: the seeds {_join_seeds(twice)} are there more than once"
-    if missing := [seed for seed in wanted if seed not in counts]:
+def _describe_seeds(where: str, counts: Counter[int], suite: Suite) -> Iterator[str]:
+    suite_seeds = suite.seed_numbers()
+    if repeated := sorted(seed for seed, count in counts.items() if count > 1):
+        yield f"{where}: the seeds {_join_seeds(repeated)} are there more than once"
+    if missing := [seed for seed in suite_seeds if seed not in counts]:
         yield f"{where}: the suite {suite.name} has {suite.seeds} seeds; missing are {_join_seeds(missing)}"
-    if strange := sorted(set(counts) - set(wanted)):
-        yield f"{where}: the suite {suite.name} has no seeds {_join_seeds(strange)}"
+    if unexpected := sorted(set(counts) - set(suite_seeds)):
+        yield f"{where}: the suite {suite.name} has no seeds {_join_seeds(unexpected)}"
 
 
 def _join_seeds(seeds: Sequence[int]) -> str:

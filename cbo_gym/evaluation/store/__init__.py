@@ -1,1 +1,1 @@
-"""The published results: many runs in one small file."""
+"""The store of published results: many runs in one small file, without what can be computed again."""

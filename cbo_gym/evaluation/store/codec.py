@@ -1,4 +1,8 @@
-"""The file of published runs: one row each, with the fields of a :class:`Run`, its curves, and its id as ``key``."""
+"""Write and read a file of a store: a Parquet file with a row per run.
+
+The columns are the fields of a :class:`Run`, its curves (:mod:`cbo_gym.evaluation.store.curves`), its mean seconds, and
+its id as ``key``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from cbo_gym._util.validation import field_errors
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.runs.results import (
     COLUMNS,
-    NO_RESULT,
+    INVALID_FILE_ERRORS,
     TIMING_COLUMNS,
     NewerError,
     Run,
@@ -39,32 +43,36 @@ from cbo_gym.evaluation.store.curves import (
     kept_curves,
 )
 
-# Raised when older versions of the package cannot read the files.
+# Version of the format; it is raised when older versions of the package cannot read the files.
 SCHEMA = 3
-# Readable schemas; earlier ones lack fields that have a default.
-READ = (1, 2, 3)
+# Versions that can be read; the earlier ones lack fields that have a default.
+READABLE_SCHEMAS = (1, 2, 3)
 # Brotli files are a tenth smaller than zstd files and take twice as long to read.
-COMPRESSED: dict[str, Any] = {"compression": "brotli", "compression_level": 11, "statistics": False}
+COMPRESSION: dict[str, Any] = {"compression": "brotli", "compression_level": 11, "statistics": False}
 _EMPTY = pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
-_HINTS = {name: hint for name, hint in get_type_hints(Run).items() if name != "table"}
-# Types of the fields, without None.
-_KINDS = {
-    name: next(kind for kind in (get_args(hint) if isinstance(hint, UnionType) else [hint]) if kind is not NoneType)
-    for name, hint in _HINTS.items()
-}
-_JSON = {name for name, kind in _KINDS.items() if get_origin(kind) in (dict, list, tuple)}
+
+
+def _without_none(hint: Any) -> Any:
+    """Return the type T of a hint ``T | None``; any other hint unchanged."""
+    return next(kind for kind in get_args(hint) if kind is not NoneType) if isinstance(hint, UnionType) else hint
+
+
+# Types of the fields of a run, and the fields that are stored as JSON.
+_TYPES = {name: _without_none(hint) for name, hint in get_type_hints(Run).items() if name != "table"}
+_JSON_FIELDS = {name for name, kind in _TYPES.items() if get_origin(kind) in (dict, list, tuple)}
 _NUMBERS: dict[Any, Any] = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-# Types of the columns of fields and times.
+# Types of the columns other than curves.
 _DTYPES: dict[str, Any] = {
     "key": pl.String,
-    **{name: _NUMBERS.get(kind, pl.String) for name, kind in _KINDS.items()},
+    **{name: _NUMBERS.get(kind, pl.String) for name, kind in _TYPES.items()},
     **dict.fromkeys(TIMING_COLUMNS, pl.Float32),
 }
 
 
 def _row(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = {"key": run.id}
-    row |= {name: as_json(getattr(run, name)) if name in _JSON else getattr(run, name) for name in _KINDS}
+    row |= {name: getattr(run, name) for name in _TYPES}
+    row |= {name: as_json(row[name]) for name in _JSON_FIELDS}
     if run.status == "finished":
         row |= {name: float(run.table[name].to_numpy().mean()) for name in TIMING_COLUMNS}
         row |= kept_curves(run)
@@ -72,7 +80,7 @@ def _row(run: Run) -> dict[str, Any]:
 
 
 def file_content(name: str, runs: Sequence[Run]) -> bytes:
-    """Return the content of a store's file of that name."""
+    """Return the content of the file ``name`` of a store."""
     rows = [_row(run) for run in runs]
     schema = dict(_DTYPES)
     for row in rows:
@@ -81,24 +89,26 @@ def file_content(name: str, runs: Sequence[Run]) -> bytes:
         column: pl.Series(column, [row.get(column) for row in rows], dtype=dtype) for column, dtype in schema.items()
     }
     counts = Counter(run.status for run in runs)
-    about = {"schema": SCHEMA, "suite": name, "runs": dict(sorted(counts.items()))}
-    return seal_table(pl.DataFrame(columns), about, **COMPRESSED)
+    description = {"schema": SCHEMA, "suite": name, "runs": dict(sorted(counts.items()))}
+    return seal_table(pl.DataFrame(columns), description, **COMPRESSION)
 
 
 def read_store_file(path: Path) -> list[Run]:
-    """Read the runs of one file of a store, in its order; their tables are computed on demand from shared curves.
+    """Read the runs of a file of a store, in its order; the table of a run is computed from its curves when it is used.
 
     Raises:
-        ArgumentError: if it is damaged, of a newer version, too large, or not a file of published results.
+        ArgumentError: if the file is damaged, of a newer version, too large, or not of published results.
     """
     content = content_of(path)
     require_intact(path, content)
     try:
-        about = metadata_of(content)
-        if "schema" not in about:
+        description = metadata_of(content)
+        if "schema" not in description:
             raise ArgumentError("it is a single run; cbo-gym publish writes a file of published results from a folder")
-        if about["schema"] not in READ:
-            which = f"its schema is {short_repr(about['schema'])}, this version reads {SCHEMA}; install a newer one"
+        if description["schema"] not in READABLE_SCHEMAS:
+            which = (
+                f"its schema is {short_repr(description['schema'])}, this version reads {SCHEMA}; install a newer one"
+            )
             raise NewerError(f"{path} is of another version of cbo-gym: {which}")
         frame = _read_frame(content)
         runs = _runs(frame)
@@ -108,7 +118,7 @@ def read_store_file(path: Path) -> list[Run]:
         raise
     except ValidationError as error:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {field_errors(error)}") from error
-    except NO_RESULT as error:
+    except INVALID_FILE_ERRORS as error:
         raise ArgumentError(f"{path} has no published results of cbo-gym: {error}") from error
 
 
@@ -118,38 +128,39 @@ def _read_frame(content: bytes) -> pl.DataFrame:
     if wrong := [name for name, dtype in schema.items() if known.get(name) != dtype]:
         raise ArgumentError(f"its columns are wrong: {', '.join(wrong)}")
     frame = pl.read_parquet(BytesIO(content))
-    needed = {f.name for f in fields(Run) if f.default is MISSING and f.default_factory is MISSING}
+    needed = {field.name for field in fields(Run) if field.default is MISSING and field.default_factory is MISSING}
     curves = REQUIRED_COLUMNS if "finished" in frame.get_column("status", default=pl.Series(["finished"])) else ()
-    if lacking := sorted({"key", *needed, *TIMING_COLUMNS, *curves} - set(schema)):
-        raise ArgumentError(f"its columns are wrong: {', '.join(lacking)}")
+    if missing := sorted({"key", *needed, *TIMING_COLUMNS, *curves} - set(schema)):
+        raise ArgumentError(f"its columns are wrong: {', '.join(missing)}")
     return frame
 
 
 def _known_columns() -> dict[str, Any]:
-    """Return every column that is read, with its type; ``restamps`` is of older versions."""
-    known = _DTYPES | {"restamps": pl.String} | {f"{name}{DOUBLE_SUFFIX}": pl.List(pl.Float64) for name in GAP_COLUMNS}
-    return known | {
+    """Return name -> type of all columns that are read; ``restamps`` is a column of older versions."""
+    doubles = {f"{name}{DOUBLE_SUFFIX}": pl.List(pl.Float64) for name in GAP_COLUMNS}
+    curves = {
         name: pl.List(STORED_TYPES[dtype.base_type()])
         for name, dtype in COLUMNS.items()
         if dtype.base_type() in STORED_TYPES and name not in OMITTED_COLUMNS
     }
+    return _DTYPES | {"restamps": pl.String} | doubles | curves
 
 
 def _runs(frame: pl.DataFrame) -> list[Run]:
-    """Return the runs without their tables; equal values are in memory once."""
-    known: dict[tuple[bool, Any], Any] = {}
+    """Return the runs without their tables; strings and JSON that several runs share are in memory once."""
+    cache: dict[tuple[bool, Any], Any] = {}
 
-    def value(name: str, stored: Any) -> Any:
+    def decode(name: str, stored: Any) -> Any:
         if not isinstance(stored, str):
             return stored
-        is_json = name in _JSON
-        if (is_json, stored) not in known:
-            known[is_json, stored] = from_json(stored) if is_json else stored
-        return known[is_json, stored]
+        is_json = name in _JSON_FIELDS
+        if (is_json, stored) not in cache:
+            cache[is_json, stored] = from_json(stored) if is_json else stored
+        return cache[is_json, stored]
 
     runs = []
     for row in frame.select(name for name in frame.columns if name in _DTYPES).iter_rows(named=True):
-        run = run_of({name: value(name, row[name]) for name in _KINDS if name in row}, _EMPTY)
+        run = run_of({name: decode(name, row[name]) for name in _TYPES if name in row}, _EMPTY)
         if row["key"] != run.id:
             raise ArgumentError(f"the run of {run.agent} on {run.env}, seed {run.seed}, does not match its key")
         runs.append(run)

@@ -1,10 +1,9 @@
-"""Curves as a store keeps them, and the tables that are computed from them as runs are read.
+"""The columns of a run's table that a store keeps, and the tables that are computed from them.
 
-A store keeps, in single precision, ``reward``, ``instant_regret`` and ``simple_regret``, in contextual mode also
-``recommended_reward`` and ``context_regret``, ``choice`` if there are choices, and any other column that cannot be
-computed from these to :data:`TOLERANCE`. Noisy rewards are rounded, see :mod:`cbo_gym.evaluation.store.rounding`. GAP
-counts the rounds to the last improvement; if it depends on more digits, ``reward`` and ``best_so_far_regret`` are also
-kept in double precision, as ``<column>_double``.
+A store keeps, in single precision, ``reward``, ``instant_regret``, ``simple_regret``, and any column that cannot be
+computed from these to :data:`TOLERANCE`, such as ``context_regret`` or ``choice``. Noisy rewards are rounded, see
+:mod:`cbo_gym.evaluation.store.rounding`. The metric GAP counts the rounds to the last improvement; if it depends on
+more digits, ``reward`` and ``best_so_far_regret`` are also kept in double precision, as ``<column>_double``.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics import regret
 from cbo_gym.evaluation.metrics.gap import gaps_of
 from cbo_gym.evaluation.runs.results import (
-    ALWAYS_KNOWN,
     COLUMNS,
+    FINITE_COLUMNS,
     OPTIONAL_COLUMNS,
     TIMING_COLUMNS,
     Run,
@@ -37,11 +36,12 @@ REQUIRED_COLUMNS = ("reward", "instant_regret", "simple_regret")
 OMITTED_COLUMNS = ("round", *TIMING_COLUMNS, "expected_reward_standard_error", "recommended_reward_standard_error")
 # Columns on which GAP depends, and the suffix of their copies in double precision.
 GAP_COLUMNS, DOUBLE_SUFFIX = ("reward", "best_so_far_regret"), "_double"
-# Tolerance, relative to the larger of the column's largest value and the optimum.
+# Tolerance, relative to the largest value of the column or the optimum, whichever is larger.
 TOLERANCE = 1e-6
-# Type of a column -> the type in which it is kept. Other columns, those of lists, are not kept.
+# Type of a column -> the type in which it is kept. Columns of lists are not kept.
 STORED_TYPES = {pl.Float64: pl.Float32, pl.Int64: pl.Int32, pl.Boolean: pl.Boolean}
 
+# Name of a kept column -> its values, with rounds on the last axis.
 Kept = Mapping[str, np.ndarray]
 # Column -> function that computes it from the optimum and the kept columns.
 DERIVED_COLUMNS: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
@@ -59,16 +59,16 @@ DERIVED_COLUMNS: dict[str, Callable[[float | np.ndarray, Kept], np.ndarray]] = {
 
 
 def _derive(optimum: float | np.ndarray, kept: Kept, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Compute those of the named columns that can be derived, in double precision, with rounds on the last axis."""
+    """Compute the named columns that can be derived from the kept ones, in double precision."""
     return {name: DERIVED_COLUMNS[name](optimum, kept) for name in names if name in DERIVED_COLUMNS}
 
 
 def kept_curves(run: Run) -> dict[str, pl.Series]:
-    """Return the columns of a finished run's table that a store keeps, named and rounded as there."""
+    """Return the columns of a finished run's table as a store keeps them."""
     table = run.table
     kept = {name: table[name].cast(STORED_TYPES[table.schema[name].base_type()]) for name in REQUIRED_COLUMNS}
     others = [name for name in table.columns if name not in (*REQUIRED_COLUMNS, *OMITTED_COLUMNS)]
-    # best_so_far_regret is derived from context_regret, which therefore comes first.
+    # context_regret comes first, because best_so_far_regret is derived from it.
     for name in sorted(others, key=lambda name: name != "context_regret"):
         stored_type = STORED_TYPES.get(table.schema[name].base_type())
         if stored_type is None or table[name].null_count() == table.height:
@@ -85,12 +85,12 @@ def kept_curves(run: Run) -> dict[str, pl.Series]:
 
 
 def round_for_store(run: Run) -> Run:
-    """Return the run as it is read from a store, except for its seconds."""
+    """Return the run as a store would return it, but with seconds of 0."""
     return _with_kept(run, kept_curves(run)) if run.status == "finished" else run
 
 
 def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
-    """Return the run as it is read from a store that keeps these curves."""
+    """Return the run as a store with these columns would return it, but with seconds of 0."""
     curves = KeptCurves(run.horizon, run.optimum, dict.fromkeys(TIMING_COLUMNS, 0.0), _double(kept))
     return replace(run, table=curves.table())
 
@@ -114,7 +114,7 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
 
     Args:
         runs: Runs in the order of the file, without tables.
-        frame: Row per run, with its kept columns, which are null if the run does not have them, and its mean seconds.
+        frame: A row per run, with its mean seconds and its kept columns; a column that the run does not have is null.
 
     Raises:
         ArgumentError: if a curve lacks rounds or numbers.
@@ -124,7 +124,7 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
     curves: dict[str, list[np.ndarray]] = {}
     for name in names:
         flat = frame[name].filter(frame[name].list.len() > 0).explode()
-        if name.removesuffix(DOUBLE_SUFFIX) in ALWAYS_KNOWN and not all_finite(flat):
+        if name.removesuffix(DOUBLE_SUFFIX) in FINITE_COLUMNS and not all_finite(flat):
             raise ArgumentError(f"there must be a finite number in every round of {name}")
         numbers = (flat.cast(pl.Float64) if flat.null_count() else flat).to_numpy()
         curves[name] = np.split(numbers, np.cumsum([length or 0 for length in lengths[name]])[:-1])
@@ -138,7 +138,7 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
 
 
 def _require_complete(run: Run, curves: KeptCurves) -> None:
-    """Check that a finished run has a value per round in each curve, a recommendation at the end, and times."""
+    """Check that a finished run has a value per round in each column, a last recommendation, and times."""
     subject = f"the run of {run.agent} on {run.env}, seed {run.seed},"
     is_missing = not set(REQUIRED_COLUMNS) <= curves.kept.keys()
     if is_missing or any(len(values) != run.horizon for values in curves.kept.values()):
@@ -150,13 +150,13 @@ def _require_complete(run: Run, curves: KeptCurves) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptCurves:
-    """The curves that a store keeps of a run, from which its table is computed.
+    """The kept columns of a run, from which its table is computed.
 
     Attributes:
         rounds: Number of rounds.
         optimum: Optimum of the task.
-        seconds: Mean seconds of a round in each of the columns of times.
-        kept: Kept columns, named as in the store, shape ``(rounds,)`` each; NaN for null.
+        seconds: Name of a column of times -> its mean.
+        kept: Kept columns, named as in the store, of shape ``(rounds,)``; null is NaN.
     """
 
     rounds: int
@@ -166,35 +166,35 @@ class KeptCurves:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Key of runs that :meth:`stack` takes together: ``"kept"`` and the names of the kept columns."""
+        """``"kept"`` and the names of the kept columns; :meth:`stack` takes curves of the same kind."""
         return "kept", *self.kept
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the table."""
+        """Names of the table's columns."""
         return _columns(tuple(self.kept))
 
     def table(self) -> pl.DataFrame:
         """Return the table: one row per round."""
         curves = self.stack([self], self.columns)
-        return pl.DataFrame(
-            {
+        table = {}
+        for name in self.columns:
+            dtype = COLUMNS[name]
+            if dtype.base_type() in STORED_TYPES:
                 # A derived column is null in rounds without a recommendation.
-                name: pl.Series(curves[name][0], nan_to_null=True).cast(COLUMNS[name])
-                if COLUMNS[name].base_type() in STORED_TYPES
-                else pl.Series([None], dtype=COLUMNS[name]).new_from_index(0, self.rounds)
-                for name in self.columns
-            }
-        )
+                table[name] = pl.Series(curves[name][0], nan_to_null=True).cast(dtype)
+            else:
+                table[name] = pl.Series([None], dtype=dtype).new_from_index(0, self.rounds)
+        return pl.DataFrame(table)
 
     def stack(self, others: Sequence[KeptCurves], names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return columns of several runs of one kind, shape ``(runs, rounds)`` each; NaN for null."""
+        """Return name -> column of several runs of the same kind, shape ``(runs, rounds)``; null is NaN."""
         shape = len(others), self.rounds
-        kept = {name: np.stack([curves.kept[name] for curves in others]) for name in self.kept}
-        kept = {
-            name: values.astype(float) if COLUMNS.get(name.removesuffix(DOUBLE_SUFFIX)) == pl.Float64 else values
-            for name, values in kept.items()
-        }
+        kept = {}
+        for name in self.kept:
+            values = np.stack([curves.kept[name] for curves in others])
+            is_float = COLUMNS.get(name.removesuffix(DOUBLE_SUFFIX)) == pl.Float64
+            kept[name] = values.astype(float) if is_float else values
         kept |= {name: kept[f"{name}{DOUBLE_SUFFIX}"] for name in GAP_COLUMNS if f"{name}{DOUBLE_SUFFIX}" in kept}
         columns = {name: np.full(shape, np.nan) for name in names}
         columns |= _derive(np.array([[curves.optimum] for curves in others]), kept, names)
@@ -207,6 +207,6 @@ class KeptCurves:
 
 @cache
 def _columns(kept: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of the table of a run that keeps some curves."""
+    """Return the names of the columns of a table that is computed from the named kept columns."""
     names = {name.removesuffix(DOUBLE_SUFFIX) for name in kept}
     return tuple(name for name in COLUMNS if name in names or name not in OPTIONAL_COLUMNS)

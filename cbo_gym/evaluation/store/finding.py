@@ -1,4 +1,4 @@
-"""Search for a published run by its id."""
+"""Find a published run by its id."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.published import HISTORY, load_published, package_store
 
+# An id, or its first characters.
 ID = re.compile(r"[0-9a-f]{6,24}")
 
 
@@ -16,12 +17,12 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     """Return the published run with an id, see :attr:`cbo_gym.evaluation.Run.id`.
 
     Args:
-        run_id: The id, or its first characters, at least six, if no other id begins with them.
-        store: Published results as for :func:`cbo_gym.evaluation.load_published`; None for those of the package. Their
-            history of replaced runs, which only a checkout has, is searched too.
+        run_id: The id, or at least its first six characters, if no other id begins with them.
+        store: Published results as for :func:`cbo_gym.evaluation.load_published`; None for those of the package.
+            Replaced runs are searched too, if the store has a history; that of the package is only in a checkout.
 
     Raises:
-        ArgumentError: if the id is malformed, or if there is no such run, or several.
+        ArgumentError: if the id is malformed, or there is no such run, or more than one.
         OperationError: without a store, if the package has no results.
     """
     if not ID.fullmatch(run_id):

@@ -1,9 +1,9 @@
-"""The published results: a store of runs, compact enough for the repository.
+"""Publish runs in a store, a folder with one Parquet file per suite, and load them from it.
 
-A store is a folder with one Parquet file per suite, with one row per run. A published run has the table of a full one,
-with these differences: regrets and rewards are in single precision, and expected rewards follow from the regrets.
-Seconds are the run's mean in every round. Actions, the nodes' values, contexts and the standard errors of expected
-rewards are null: ``cbo-gym verify`` plays a run again. Only the last line of a failed run's error is kept.
+A store is small enough for the repository, because a published run has less in its table. Regrets and rewards are in
+single precision, and expected rewards are computed from the regrets. The seconds of each round are the run's mean.
+Actions, the nodes' values, contexts and the standard errors of expected rewards are null (``cbo-gym verify`` plays a
+run again). Of the error of a failed run, only the last line is kept.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from cbo_gym.evaluation.runs.counted import identity, newest
 from cbo_gym.evaluation.runs.folder import load_runs, run_files, stored_run
 from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.recorded import with_actions
-from cbo_gym.evaluation.runs.results import MAX_FILE_BYTES, NO_RESULT, Run, last_line, metadata_of
+from cbo_gym.evaluation.runs.results import INVALID_FILE_ERRORS, MAX_FILE_BYTES, Run, last_line, metadata_of
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.codec import file_content, read_store_file
 from cbo_gym.evaluation.suites import Suite, load_all, suites_path
 
-# Folder in a store for runs that were replaced.
+# Subfolder of a store for runs that were replaced.
 HISTORY = "history"
 # Largest size of a store.
 MAX_BYTES = 40 * 2**20
+# Names of files, without suffix.
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 
 
@@ -37,10 +38,12 @@ class Published:
     """Outcome of :func:`publish`.
 
     Attributes:
-        path: Path of the file.
-        added, replaced, unchanged: Numbers of new runs, of runs that replaced others, and of runs that stay.
-        left_out: Number of runs of the folder on environments that are not of the suite.
-        outdated: Number of runs of the folder that the file already has, or has a newer version of.
+        path: Path of the store's file.
+        added: Number of runs of new cells.
+        replaced: Number of runs that replaced another run of their cell.
+        unchanged: Number of runs that stay in the file.
+        left_out: Number of runs in the folder on environments that are not in the suite.
+        outdated: Number of runs in the folder that the file has already, or has a newer run instead of.
         bytes: Size of the file.
     """
 
@@ -61,25 +64,25 @@ def publish(
     submission: bool = False,
     track: Callable[[Sequence[Path]], Iterable[Path]] = lambda paths: paths,
 ) -> Published:
-    """Put the runs of a folder into a store, except those that the store already has or has newer versions of.
+    """Put the runs of a folder into a store.
 
-    One run is kept of each environment, number of rounds, agent and seed: see
+    A store has one run of each cell (agent, environment, seed, number of rounds and size of batches): the newest, see
     :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left unchanged; processes that
-    publish to the same store wait for each other. Runs that are replaced, and those on seeds that the suite no longer
-    takes, move to the file of the same name in the store's folder :data:`HISTORY`, so that published ids stay known.
+    publish to the same store wait for each other. Runs that are replaced, and those with seeds that the suite no longer
+    takes, move to a file in the store's folder :data:`HISTORY`, so that their ids can still be found.
 
     Args:
         folder: Folder that a sweep wrote.
         store: Folder of the published results; it is created if missing.
         suite: Name of the file; None for the name of the folder. If it is a suite of the package (see
-            ``cbo_gym.evaluation.suites``), only runs on its environments are taken, with any keywords.
+            ``cbo_gym.evaluation.suites``), only runs on its environments are taken, with any parameters.
         submission: Whether the runs are for a referee: they keep their actions, and are marked as unverified.
         track: Wraps the files that are read, to show progress.
 
     Raises:
-        ArgumentError: if a run is damaged; if there are no runs; if a run has a seed that the suite's verdicts do not
-            take; for a name with characters other than lower case letters, digits, ``-`` and ``_``; if the file of the
-            store is damaged; if the store would be larger than :data:`MAX_BYTES`.
+        ArgumentError: if there are no runs, or a run is damaged or has a seed that the suite's verdicts do not take; if
+            the name has characters other than lower case letters, digits, ``-`` and ``_``; or if the store's file is
+            damaged, or the store would be larger than :data:`MAX_BYTES`.
         OperationError: if the store cannot be written, or another process has locked it for too long.
     """
     store, name = Path(store), suite if suite is not None else Path(folder).resolve().name
@@ -94,9 +97,10 @@ def publish(
         where = f"; {len(runs)} are on environments that are not of the suite {name}" if runs else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
     with lock_folder(store):
-        kept = [replace(with_actions(run), unverified=True) for run in new] if submission else new
         left_out = len(runs) - len(new)
-        return _merge(store, name, list(map(_compact, kept)), left_out, overrule=submission, suite=known)
+        if submission:
+            new = [replace(with_actions(run), unverified=True) for run in new]
+        return _merge(store, name, new, left_out, overrule=submission, suite=known)
 
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
@@ -111,57 +115,53 @@ def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
-    """Put runs into one file of a store, replacing its runs of the same cells; raises as :func:`publish`.
+    """Put runs into a file of a store, where they replace the runs of their cells; errors are those of :func:`publish`.
 
-    If all are unverified, they replace no verified run.
+    If all of them are unverified, they replace no verified run.
     """
     if not NAME.fullmatch(path.stem) or path.suffix != ".parquet":
         raise ArgumentError(f"name the file by lower case letters, digits, - and _, and .parquet; given {path.name!r}")
     with lock_folder(path.parent):
-        return _merge(
-            path.parent,
-            path.stem,
-            list(map(_compact, runs)),
-            left_out=0,
-            overrule=not all(run.unverified for run in runs),
-        )
+        return _merge(path.parent, path.stem, runs, overrule=not all(run.unverified for run in runs))
 
 
 def _merge(
-    store: Path, name: str, new: Sequence[Run], left_out: int, *, overrule: bool = False, suite: Suite | None = None
+    store: Path, name: str, runs: Sequence[Run], left_out: int = 0, *, overrule: bool, suite: Suite | None = None
 ) -> Published:
-    """Merge runs into a file of the store; of each cell the newest run counts, or with ``overrule`` the new one.
+    """Merge runs into a file of the store; the newest run of each cell stays, or with ``overrule`` the new one.
 
     Runs that are replaced, or that the suite's verdicts no longer take, move to :data:`HISTORY` first.
     """
+    new = [replace(run, error=last_line(run.error) if run.error else "") for run in runs]
     path = store / f"{name}.parquet"
     stored = old = read_store_file(path) if path.exists() else []
     if suite is not None:
         old = [run for run in old if suite.counts(run.seed, run.env)]
     if overrule:
         new_cells = set(map(identity, new))
-        blind = {_blind_group(run) for run in new if run.secret}
-        old = [run for run in old if identity(run) not in new_cells and not (run.secret and _blind_group(run) in blind)]
-    # Of two equally new runs the last counts, which is the old one.
-    kept = newest([*new, *old])
-    content = _encode(path, kept)
-    _set_aside(store / HISTORY / path.name, stored, {run.id for run in kept})
+        new_groups = {_blind_group(run) for run in new if run.secret}
+        old = [run for run in old if identity(run) not in new_cells]
+        old = [run for run in old if not (run.secret and _blind_group(run) in new_groups)]
+    # If two runs are equally new, the last one stays, which is the old one.
+    merged = newest([*new, *old])
+    content = _encode(path, merged)
+    _set_aside(store / HISTORY / path.name, stored, {run.id for run in merged})
     write_bytes(path, content)
-    before = {id(run) for run in old}
-    stay = sum(id(run) in before for run in kept)
+    old_objects = {id(run) for run in old}
+    unchanged = sum(id(run) in old_objects for run in merged)
     return Published(
         path=path,
-        added=len(kept) - len(newest(old)),
-        replaced=len(newest(old)) - stay,
-        unchanged=stay,
+        added=len(merged) - len(newest(old)),
+        replaced=len(newest(old)) - unchanged,
+        unchanged=unchanged,
         left_out=left_out,
-        outdated=len(new) - (len(kept) - stay),
+        outdated=len(new) - (len(merged) - unchanged),
         bytes=len(content),
     )
 
 
 def _encode(path: Path, runs: Sequence[Run]) -> bytes:
-    """Return the content of a file with these runs; checks the size of its store."""
+    """Return the content of a file with these runs, after a check of the size of its store."""
     content = file_content(path.stem, runs)
     size = len(content) + sum(other.stat().st_size for other in store_files(path.parent) if other != path)
     if size > MAX_BYTES:
@@ -172,28 +172,26 @@ def _encode(path: Path, runs: Sequence[Run]) -> bytes:
 
 
 def _set_aside(path: Path, runs: Iterable[Run], kept: Collection[str]) -> None:
-    """Add runs whose ids are not kept elsewhere to a file of the history, except blind and unverified ones."""
-    past = {run.id: run for run in runs if run.id not in kept and not run.unverified and not run.secret}
-    if not past:
+    """Add runs whose ids are not among ``kept`` to a file of the history, except blind and unverified runs."""
+    replaced = {run.id: run for run in runs if run.id not in kept and not run.unverified and not run.secret}
+    if not replaced:
         return
     with lock_folder(path.parent):
-        past |= {run.id: run for run in (read_store_file(path) if path.exists() else [])}
-        write_bytes(path, _encode(path, sorted(past.values(), key=lambda run: (identity(run), run.date))))
+        replaced |= {run.id: run for run in (read_store_file(path) if path.exists() else [])}
+        write_bytes(path, _encode(path, sorted(replaced.values(), key=lambda run: (identity(run), run.date))))
 
 
 def _blind_group(run: Run) -> tuple[str, str]:
-    """Return the agent and the environment, without parameters, for which blind runs are played."""
+    """Return agent and environment of a blind run; the blind runs of such a pair are replaced together."""
     return run.agent, bare_name(run.env)
 
 
 def load_published(store: Path | str | None = None, suite: str | None = None) -> list[Run]:
-    """Return the published runs, finished ones and others, with the tables that leaderboards and figures need.
-
-    ``leaderboard(load_published("survey2026"))`` compares those of a suite.
+    """Return published runs of any status; ``leaderboard(load_published("survey2026"))`` compares those of a suite.
 
     Args:
-        store: Folder of published results, or one file of it; or the name of a file of the package, ``"mcbo2023"``;
-            None for all files of the package.
+        store: Folder of published results, or a file in it; or the name of a file of the package, ``"mcbo2023"``; None
+            for all files of the package.
         suite: Read only the file of this name.
 
     Raises:
@@ -209,7 +207,7 @@ def load_published(store: Path | str | None = None, suite: str | None = None) ->
 
 
 def _describe_files(path: Path, suite: str | None) -> str:
-    """List the existing files for the message that a file is missing; empty if none are known."""
+    """Return the names of existing files for the message that a file is missing; empty if there are none to name."""
     folder = path.parent if suite else _own_folder()
     if not folder.is_dir() or not (suite or NAME.fullmatch(str(path))):
         return ""
@@ -218,9 +216,9 @@ def _describe_files(path: Path, suite: str | None) -> str:
 
 
 def resolve(store: Path | str) -> Path:
-    """Return the path if it exists, else the published results of the package with that name, if there are any.
+    """Return the path if it exists, else the path of the package's published results with that name, if there are any.
 
-    ``mcbo2023`` is a file of the package, ``results`` all of them.
+    ``mcbo2023`` names a file of the package, ``results`` names the folder of all files.
     """
     path, packaged = Path(store), _own_folder()
     if path.exists() or not NAME.fullmatch(str(store)):
@@ -230,10 +228,10 @@ def resolve(store: Path | str) -> Path:
 
 
 def package_store() -> Path:
-    """Return ``results`` of the package: within it if installed, next to it in a checkout.
+    """Return the folder of the package's published results: inside an installed package, or next to it in a checkout.
 
     Raises:
-        OperationError: if it is not there.
+        OperationError: if the folder is missing.
     """
     if not (folder := _own_folder()).is_dir():
         raise OperationError(f"the published results are missing from this installation ({folder}); reinstall cbo-gym")
@@ -248,20 +246,20 @@ def runs_in(path: Path | str) -> Iterable[Run]:
     """Return the runs of a folder that a sweep wrote, or of published results; see :func:`resolve` for their names.
 
     Raises:
-        ArgumentError: if there is no such folder or file, or it is not of published results.
+        ArgumentError: if there is no such folder or file, or the file is not of published results.
     """
     path = resolve(path)
     return load_published(path) if is_published(path) else load_runs(path)
 
 
 def is_published(path: Path) -> bool:
-    """Return whether a file, or the first Parquet file of a folder, declares published results."""
+    """Return whether a file, or the first Parquet file of a folder, is one of published results by its metadata."""
     first = next(iter(store_files(path)), None)
     try:
         if first is None or not first.is_file() or first.stat().st_size > MAX_FILE_BYTES:
             return False
         return "schema" in metadata_of(first)
-    except (*NO_RESULT, OSError):
+    except (*INVALID_FILE_ERRORS, OSError):
         return False
 
 
@@ -270,7 +268,3 @@ def store_files(store: Path) -> list[Path]:
     if not store.is_dir():
         return [store]
     return sorted(path for path in store.glob("*.parquet") if not path.name.startswith("."))
-
-
-def _compact(run: Run) -> Run:
-    return replace(run, error=last_line(run.error) if run.error else "")

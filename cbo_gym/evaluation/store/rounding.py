@@ -1,9 +1,9 @@
-"""Rounding of noisy rewards, whose last digits are noise and do not compress.
+"""Round noisy rewards before they are stored, because their last digits are noise and do not compress.
 
-The expected rewards are stored separately, as regrets. If the noise is large, observed rewards are rounded to a grid
-with at least :data:`LEVELS` steps from the random value to the optimum. A reward that exceeds all earlier ones is kept
-exactly, and no other reward is rounded above them. So the best reward so far, and all quantities computed from it,
-are unchanged.
+If the noise is large, observed rewards are rounded to a grid with at least :data:`LEVELS` steps from the random value
+to the optimum. Expected rewards are stored separately, as regrets. A reward that exceeds all earlier rewards is not
+rounded, and no other reward is rounded above these. So the best reward so far, and all that is computed from it, is
+unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 LEVELS = 256
-# Rewards are rounded if their median distance from the expected rewards exceeds this number of steps of the grid.
+# Rewards are rounded if their median distance from the expected rewards is larger than this number of steps.
 MIN_NOISE = 2.0
 
 Array = np.ndarray

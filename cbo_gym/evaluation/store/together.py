@@ -1,4 +1,7 @@
-"""Runs of a folder together with runs of other folders on its environments, with warnings of differences."""
+"""Compare own runs with those of other folders or published results: take the runs on the same environments.
+
+Warnings say where numbers of rounds or code differ.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from cbo_gym.evaluation.store.published import runs_in
 
 
 class _Summary:
-    """Numbers of rounds and code of the runs of one folder or file."""
+    """Numbers of rounds of each environment, and code of the runs, in one folder or file."""
 
     def __init__(self) -> None:
         self.rounds: dict[str, set[int]] = defaultdict(set)
@@ -32,8 +35,8 @@ def runs_of(source: Path | str | Iterable[Run], beside: Path | str | Iterable[Pa
 
     Args:
         source: Folder that a sweep wrote, published results (a path, or a name of the package's), or runs.
-        beside: Further folders or published results, of which the runs on the environments of ``source`` are taken. A
-            warning says where their numbers of rounds or their code differ.
+        beside: Other folders or published results, of which the runs on the environments of ``source`` are taken. A
+            warning says if they have other numbers of rounds or other code.
     """
     runs = runs_in(source) if isinstance(source, str | Path) else source
     others = [beside] if isinstance(beside, str | Path) else list(beside)
