@@ -44,7 +44,7 @@ MAKERS = {
     "problems.build:load_problem": "",
     "evaluation.play.grid:plan": "cli.runs evaluation.play.sweep",
     "evaluation.play.grid:cell_of": "referee.admission",
-    "evaluation.play.grid:player_of": "referee.referee referee.replay",
+    "evaluation.play.grid:facts_of": "referee.referee referee.replay",
     "evaluation.play.sweep:sweep": "cli.runs",
     "evaluation.play.runner:evaluate": "cli.runs evaluation.play.sweep",
     "evaluation.play.players:isolate": "evaluation.play.sweep",

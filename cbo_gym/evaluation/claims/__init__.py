@@ -1,1 +1,1 @@
-"""The claims of papers about two methods, and their verdicts by the published runs."""
+"""Claims of papers that one method is better than another, and verdicts on them by the published runs."""

@@ -1,7 +1,7 @@
-"""Claims about two methods, judged by runs: which regret is the smaller, seed by seed.
+"""Judge claims about two methods by runs: which regret is smaller, compared seed by seed.
 
-The statement of a claim, its number of pairs and its margin are written in ``claims/data`` before its runs are made. A
-verdict uses the first pairs of runs up to this number, even if more have been played.
+The statement of a claim, its number of pairs of runs and its margin are written in ``claims/data`` before the runs are
+played. A verdict uses the first pairs up to this number, even if more have been played.
 """
 
 import re
@@ -28,18 +28,21 @@ Regret = Literal[
 ]
 NonEmptyString = Annotated[str, Field(min_length=1)]
 Pairs = Annotated[int, Field(ge=LEAST_PAIRS)]
-RunKey = tuple[int, int, tuple[str, ...]]  # rounds, seed, and the match of each ``*``: runs that share it are a pair
-REVERSED: dict[Verdict, Verdict] = {"confirmed": "refuted", "refuted": "confirmed"}  # for the other method
-SEED = "seed="  # before a ``*`` that counts units; other ``*`` are settings, over which a unit is averaged
+# Number of rounds, seed, and the string that each ``*`` matches. Runs of two agents with the same key are a pair.
+RunKey = tuple[int, int, tuple[str, ...]]
+# Verdict on a claim -> verdict on the claim with the methods exchanged.
+REVERSED: dict[Verdict, Verdict] = {"confirmed": "refuted", "refuted": "confirmed"}
+# End of what precedes a ``*`` that stands for seeds or instances; other ``*`` stand for settings.
+SEED = "seed="
 
 
 class Rules(StrictModel):
-    """Rules by which a paper's claims are judged, unless a claim has rules of its own.
+    """Rules by which claims are judged.
 
     Attributes:
         pairs: number of pairs of runs that a verdict uses; at least 10.
-        first_look: number of pairs at an earlier look; None for a single look.
-        margin: the largest negligible difference, as a share of the gap between optimum and random action.
+        first_look: smaller number of pairs after which a claim may already be decided; None for no such look.
+        margin: the largest negligible difference, as a fraction of the gap between optimum and random action.
     """
 
     pairs: Pairs = LEAST_PAIRS
@@ -48,17 +51,17 @@ class Rules(StrictModel):
 
 
 class Comparison(StrictModel):
-    """A method that is compared with others.
+    """The part of a claim about the better method, which claims about several other methods share.
 
     Attributes:
         better: label of an agent, with parameters if it has any.
-        envs: environments, with keywords if they have any. A pattern with ``*`` stands for all that fit it, which are
-            judged together: instances of a random family are units, like seeds, and settings are averaged.
+        envs: environments, with parameters if they have any. A pattern with ``*`` stands for all environments that fit
+            it, which are judged together: instances of a random family are treated like seeds, settings are averaged.
         kind: whether the method is ``better``, at least ``as good``, or ``equivalent``.
-        worse_env: the environment of the other method, such as the system of ``envs`` with other known facts; empty for
-            ``envs``. Environments of two patterns are paired if ``*`` matches the same string.
-        by: the regret that is compared.
-        after: number of rounds after which it is compared; None for all.
+        worse_env: environment of the other method, if it is another one, such as the same system with other known
+            facts; else empty. Environments of two patterns are paired if ``*`` matches the same string.
+        by: regret that is compared.
+        after: number of rounds after which the regret is compared; None for all rounds.
     """
 
     better: NonEmptyString
@@ -73,8 +76,8 @@ class Claim(Comparison):
     """A statement about two methods.
 
     Attributes:
-        worse: label of the other agent.
-        rules: pairs, looks and margin.
+        worse: label of the agent of the other method.
+        rules: rules by which the claim is judged.
     """
 
     worse: NonEmptyString
@@ -88,17 +91,17 @@ class Claim(Comparison):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """The judgement of a statement by runs.
+class BaseJudgement:
+    """The result of judging a statement by runs.
 
     Attributes:
-        by: the regret that is compared.
-        verdict: ``"open"`` also with too few pairs, ``"not run"`` without any.
-        p_value: the smallest level at which there is a verdict.
-        corrected: the verdict after correction for all claims of the paper, see :func:`correct_together`.
+        by: regret that is compared.
+        verdict: ``"open"`` if the runs decide nothing or there are too few pairs, ``"not run"`` without any pair.
+        p_value: smallest level at which there is a verdict.
+        corrected: verdict after correction for all claims of the paper, see :func:`correct_together`.
         pairs: number of pairs that were used.
-        rounds: number of rounds after which runs are compared: fewer than the claim's if the runs have fewer; 0 if not
-            run.
+        rounds: number of rounds after which runs are compared, fewer than the claim's if the runs have fewer; 0 without
+            any pair.
     """
 
     by: Regret
@@ -110,15 +113,15 @@ class Judged:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement(Judged):
-    """The judgement on a claim on one of its environments, by :func:`decide` with the 95 % interval.
+class Judgement(BaseJudgement):
+    """The result of judging a claim on one of its environments.
 
     Attributes:
         claim: the claim.
         env: one of its environments or patterns.
-        difference: the regret of ``worse`` minus that of ``better``, as a share of the gap between the optimum and a
-            random action, mean over pairs of runs with the same environment, rounds and seed. NaN if not run.
-        low, high: ends of its interval.
+        difference: regret of ``worse`` minus regret of ``better``, as a fraction of the gap between optimum and random
+            action, mean over the pairs; NaN without any pair.
+        low, high: ends of the difference's 95 % interval.
     """
 
     claim: Claim
@@ -129,46 +132,46 @@ class Judgement(Judged):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dominance(Judged):
-    """The judgement on the claim that none of several methods is the best on all of several environments.
+class Dominance(BaseJudgement):
+    """The result of judging the claim that no method is the best on all environments.
+
+    ``pairs`` and ``rounds`` are those of the comparison with the fewest pairs.
 
     Attributes:
-        agents: the compared agents, each with each.
-        envs: their environments; pairs and rounds are those of the comparison with the fewest pairs.
+        agents: the agents, each of which is compared with each other.
+        envs: the environments.
     """
 
     agents: tuple[str, ...]
     envs: tuple[str, ...]
 
 
-JudgedT = TypeVar("JudgedT", bound=Judged)
+AnyJudgement = TypeVar("AnyJudgement", bound=BaseJudgement)
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
-    """Judge a claim on each of its environments and patterns, by the longest runs that both methods have.
-
-    Unverified runs are left out.
+    """Judge a claim on each of its environments and patterns, by the longest verified runs that both methods have.
 
     Raises:
-        ArgumentError: if a run has no recommendation after the rounds of a claim by ``simple_regret``.
+        ArgumentError: if the claim is about ``simple_regret``, and a run has no recommendation after the claim's
+            rounds.
     """
     finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
     return [_judge_env(claim, env, finished) for env in claim.envs]
 
 
-def correct_together(judged: Sequence[JudgedT]) -> list[JudgedT]:
-    """Return the judgements with corrected verdicts, after Holm (1979) over those that were run."""
-    adjusted = _adjust_levels(judged)
+def correct_together(judgements: Sequence[AnyJudgement]) -> list[AnyJudgement]:
+    """Return the judgements with corrected verdicts, after Holm (1979) over those that have pairs."""
     return [
         replace(judgement, corrected=judgement.verdict if level <= LEVEL else "open")
-        for judgement, level in zip(judged, adjusted, strict=True)
+        for judgement, level in zip(judgements, _adjust_levels(judgements), strict=True)
     ]
 
 
-def _adjust_levels(judged: Sequence[Judged]) -> list[float]:
-    """Return the smallest level at which each has a verdict, corrected for all that were run; 0 if not run."""
-    adjusted = iter(holm([judgement.p_value for judgement in judged if judgement.pairs]))
-    return [next(adjusted) if judgement.pairs else 0.0 for judgement in judged]
+def _adjust_levels(judgements: Sequence[BaseJudgement]) -> list[float]:
+    """Return the smallest level at which each judgement has a verdict, corrected together; 0 without pairs."""
+    adjusted = iter(holm([judgement.p_value for judgement in judgements if judgement.pairs]))
+    return [next(adjusted) if judgement.pairs else 0.0 for judgement in judgements]
 
 
 def none_dominates(
@@ -176,35 +179,38 @@ def none_dominates(
 ) -> Dominance:
     """Judge whether no method is better than every other method on every environment.
 
-    The claim is refuted by a method that is better on all of them. It is confirmed if each method is worse than another
-    one on some environment, with all comparisons corrected together. Without any pair it is not run.
+    The claim is refuted if there is such a method. It is confirmed if each method is worse than another one on some
+    environment. All comparisons are corrected together. Without any pair the verdict is ``"not run"``.
     """
-    judged = [
-        judgement
-        for first, second in combinations(agents, 2)
-        for judgement in judge(Claim(better=first, worse=second, envs=list(envs), rules=rules, by=by), runs)
-    ]
-    levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)  # agent, verdict -> levels
-    for judgement, level in zip(judged, _adjust_levels(judged), strict=True):
+    judgements: list[Judgement] = []
+    for better, worse in combinations(agents, 2):
+        judgements += judge(Claim(better=better, worse=worse, envs=list(envs), rules=rules, by=by), runs)
+    # Agent and verdict -> corrected levels of the agent's comparisons with this verdict.
+    levels_of: dict[tuple[str, Verdict], list[float]] = defaultdict(list)
+    for judgement, level in zip(judgements, _adjust_levels(judgements), strict=True):
         levels_of[judgement.claim.better, judgement.verdict].append(level)
         levels_of[judgement.claim.worse, REVERSED.get(judgement.verdict, judgement.verdict)].append(level)
-    everywhere = len(envs) * (len(agents) - 1)
-    won = [levels_of[agent, "confirmed"] for agent in agents]
-    of_best = min((max(bounds) for bounds in won if len(bounds) == everywhere), default=1.0)
-    of_none = max(min(levels_of[agent, "refuted"], default=1.0) for agent in agents)
-    pairs, rounds = min(((each.pairs, each.rounds) for each in judged if each.pairs), default=(0, 0))
-    verdict: Verdict = "refuted" if of_best <= LEVEL else "confirmed" if of_none <= LEVEL else "open"
-    verdict = verdict if pairs else "not run"
+    comparisons = len(envs) * (len(agents) - 1)
+    wins = [levels_of[agent, "confirmed"] for agent in agents]
+    refuted_level = min((max(levels) for levels in wins if len(levels) == comparisons), default=1.0)
+    confirmed_level = max(min(levels_of[agent, "refuted"], default=1.0) for agent in agents)
+    extents = [(judgement.pairs, judgement.rounds) for judgement in judgements if judgement.pairs]
+    pairs, rounds = min(extents, default=(0, 0))
+    verdict: Verdict = "open" if pairs else "not run"
+    if pairs and refuted_level <= LEVEL:
+        verdict = "refuted"
+    elif pairs and confirmed_level <= LEVEL:
+        verdict = "confirmed"
     return Dominance(
         agents=tuple(agents), envs=tuple(envs), by=by, verdict=verdict, corrected=verdict,
-        p_value=min(of_best, of_none), pairs=pairs, rounds=rounds,
+        p_value=min(refuted_level, confirmed_level), pairs=pairs, rounds=rounds,
     )  # fmt: skip
 
 
 def _runs_of(runs: Iterable[Run], agent: str, env: str) -> dict[RunKey, Run]:
     """Return an agent's runs on an environment or pattern."""
-    fits = re.compile(re.escape(env).replace(r"\*", "(.*)"))
-    matches = ((run, fits.fullmatch(run.env)) for run in runs if run.agent == agent)
+    pattern = re.compile(re.escape(env).replace(r"\*", "(.*)"))
+    matches = ((run, pattern.fullmatch(run.env)) for run in runs if run.agent == agent)
     return {(run.horizon, run.seed, match.groups()): run for run, match in matches if match}
 
 
@@ -215,28 +221,30 @@ def _judge_env(claim: Claim, env: str, runs: Sequence[Run]) -> Judgement:
         return _judgement(claim, env, "not run", np.empty(0), 1.0, 0)
     longest = max(horizon for horizon, _, _ in both)
     rounds = min(claim.after or longest, longest)
-    # A unit is a seed and the instance of a family; settings are averaged.
-    counts_units = [start.endswith(SEED) for start in env.split("*")[:-1]]
-    units: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
+    # The differences of a seed and an instance are averaged over settings.
+    is_instance = [before.endswith(SEED) for before in env.split("*")[:-1]]
+    by_seed: dict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
     for key in both:
         horizon, seed, values = key
         if horizon == longest:
-            lost = regret_after(worse[key], claim, rounds) - regret_after(better[key], claim, rounds)
-            units[seed, tuple(compress(values, counts_units))].append(lost)
-    differences = np.array([np.mean(units[unit]) for unit in sorted(units)])
+            difference = regret_after(worse[key], claim, rounds) - regret_after(better[key], claim, rounds)
+            by_seed[seed, tuple(compress(values, is_instance))].append(difference)
+    differences = np.array([np.mean(by_seed[seed]) for seed in sorted(by_seed)])
     return _judgement(claim, env, *_decide(claim, differences), _p_value(claim, differences), rounds)
 
 
-def _judgement(claim: Claim, env: str, verdict: Verdict, counted: np.ndarray, p_value: float, rounds: int) -> Judgement:
-    low, high = interval(counted)
+def _judgement(
+    claim: Claim, env: str, verdict: Verdict, differences: np.ndarray, p_value: float, rounds: int
+) -> Judgement:
+    low, high = interval(differences)
     return Judgement(
-        claim=claim, env=env, by=claim.by, verdict=verdict, corrected=verdict, p_value=p_value, pairs=len(counted),
-        rounds=rounds, difference=float(counted.mean()) if len(counted) else np.nan, low=low, high=high,
+        claim=claim, env=env, by=claim.by, verdict=verdict, corrected=verdict, p_value=p_value, pairs=len(differences),
+        rounds=rounds, difference=float(differences.mean()) if len(differences) else np.nan, low=low, high=high,
     )  # fmt: skip
 
 
 def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]:
-    """Return the verdict and its pairs: the pairs of the first look that decides, else all up to the last look."""
+    """Return the verdict and the differences that it uses: up to the first look that decides, else up to the last."""
     for look, level in zip(claim.looks, levels(claim.looks), strict=True):
         if look <= len(differences):
             verdict = decide(claim.kind, *interval(differences[:look], level), claim.rules.margin)
@@ -246,20 +254,20 @@ def _decide(claim: Claim, differences: np.ndarray) -> tuple[Verdict, np.ndarray]
 
 
 def _p_value(claim: Claim, differences: np.ndarray) -> float:
-    """Return the smallest p-value of the looks taken, each divided by the look's share of the level."""
+    """Return the smallest p-value of the looks, each divided by the look's share of the level."""
     shares = np.array(levels(claim.looks)) / sum(levels(claim.looks))
-    taken = [
+    p_values = [
         p_value(differences[:look], claim.kind, claim.rules.margin) / share
         for look, share in zip(claim.looks, shares, strict=True)
         if look <= len(differences)
     ]
-    return float(min([1.0, *taken]))
+    return float(min([1.0, *p_values]))
 
 
 def regret_after(run: Run, claim: Claim, rounds: int) -> float:
-    """Return the claim's regret of a run, as a share of the gap between the optimum and a random action.
+    """Return the claim's regret of a run, as a fraction of the gap between optimum and random action.
 
-    ``missing_gap_over_time`` is 1 - G_t of the whole run, without a unit.
+    ``missing_gap_over_time`` is 1 - G_t, which needs no such scale, of the whole run.
     """
     if claim.by == "missing_gap_over_time":
         return 1.0 - mean_slice_gap(run)

@@ -1,4 +1,4 @@
-"""The figures, tables and claims of the papers, from the files in ``data``."""
+"""Papers: their figures, tables and claims, read from the files in ``data``, for the website and ``cbo-gym claims``."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -15,7 +15,7 @@ from cbo_gym.evaluation.claims.judging import Claim, Comparison, NonEmptyString,
 from cbo_gym.evaluation.runs.results import Recommend
 from cbo_gym.evaluation.suites import load_all
 
-#: A YAML file for each paper.
+# Folder with a YAML file for each paper.
 DATA = Path(__file__).parent / "data"
 Quantity = Literal[
     "average_reward",
@@ -32,12 +32,19 @@ Quantity = Literal[
     "gd_plus",
     "igd_plus",
 ]
-#: Quantities of the recommendation.
+# Quantities of the recommendation.
 RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
 
 
 class ClaimEntry(Comparison):
-    """A claim of one method over others, the paper's or ours; ``rules`` is None for the paper's rules."""
+    """Claims of one method over others.
+
+    Attributes:
+        statement: the claim in words.
+        worse: labels of the other agents.
+        ours: whether the claim is ours rather than the paper's.
+        rules: rules by which it is judged; None for the paper's rules.
+    """
 
     statement: NonEmptyString
     worse: Annotated[list[str], Field(min_length=1)]
@@ -45,30 +52,31 @@ class ClaimEntry(Comparison):
     rules: Rules | None = None
 
     def claims(self, rules: Rules) -> list[Claim]:
-        """Return a claim for each other method, by the entry's own rules if it has any."""
-        same = {name: getattr(self, name) for name in Comparison.model_fields}
-        return [Claim(worse=agent, rules=self.rules or rules, **same) for agent in self.worse]
+        """Return a claim for each other method; ``rules`` are the paper's."""
+        shared = {name: getattr(self, name) for name in Comparison.model_fields}
+        return [Claim(worse=agent, rules=self.rules or rules, **shared) for agent in self.worse]
 
 
 class Exhibit(StrictModel):
     """A figure or table of a paper.
 
     Attributes:
-        name, shows: its name and description.
-        published: the results in words, if there are no numbers.
-        quantity: the quantity that it shows.
-        environments: labels, or patterns of instances that are taken together.
-        environment_names: names of the environments in table and picture; empty for the labels.
+        name, shows: name and description of the exhibit.
+        published: its results in words, if the paper prints no numbers.
+        quantity: quantity that it shows; None if it shows no numbers of runs.
+        environments: labels of environments, or patterns of instances that are taken together.
+        environment_names: names of the environments in table and picture; empty to show the labels.
         agents: labels of the agents.
-        verbatim: see :class:`Paper`; replaces the paper's.
-        horizon: rounds of its runs, if they are not those of the suite.
-        rounds: the rounds after which it shows numbers; empty for the last.
-        published_numbers: printed numbers, agent -> one for each column of our table.
-        claims: claims about it.
-        with_choices: whether it also shows the choices, on its one environment.
-        none_dominates: regret by which no method is the best on all of the environments; None without this claim.
+        verbatim: labels with the paper's parameters, as in :class:`Paper`, which they replace; empty for the paper's.
+        horizon: number of rounds of its runs; None for that of the suite.
+        rounds: rounds after which it shows numbers; empty for the last round.
+        published_numbers: agent -> printed numbers, one for each column of our table.
+        claims: claims about the exhibit.
+        with_choices: whether it also shows which sets were chosen, on its only environment.
+        none_dominates: regret by which no method is claimed to be the best on all environments; None without this
+            claim.
         picture: a picture in ``docs/pictures``, if it shows more than runs store.
-        picture_command: the command that draws it.
+        picture_command: command that draws the picture.
     """
 
     name: NonEmptyString
@@ -90,7 +98,7 @@ class Exhibit(StrictModel):
 
     @property
     def names(self) -> dict[str, str]:
-        """Environment -> its name, if it is not the label."""
+        """Environment -> its name; empty to show the labels."""
         return dict(zip(self.environments, self.environment_names, strict=True)) if self.environment_names else {}
 
 
@@ -99,16 +107,16 @@ class Paper(StrictModel):
 
     Attributes:
         suite: name of the paper's suite in ``suites.yaml``, and of the page.
-        short: the method and the authors, as navigation names the paper.
+        short: short name of the paper in menus: the method and the authors.
         title, authors, link: title, authors and address of the paper.
-        setting: the paper's experiments, and the differences of ours.
+        setting: the paper's experiments, and how ours differ.
         rounds, seeds: numbers of rounds and seeds in the paper.
-        rules: rules by which its claims are judged.
-        verbatim: name of an agent -> label with the paper's parameters, if our defaults are others; variants of the
-            agent have these too, unless their labels set them. The paper's claims are judged with these parameters,
-            and a second time, as our claims, with the defaults.
-        agents: labels whose departures the page lists.
-        exhibits: in the paper's order.
+        rules: rules by which claims without own rules are judged.
+        verbatim: name of an agent -> label with the paper's parameters, if our defaults differ. They are also added to
+            other labels of the agent that do not set them. The paper's claims are judged with these parameters, and a
+            second time, as our claims, with the defaults.
+        agents: labels of agents whose departures from the paper the page lists.
+        exhibits: figures and tables, in the paper's order.
     """
 
     suite: NonEmptyString
@@ -130,7 +138,7 @@ class Paper(StrictModel):
 
     @property
     def recommend(self) -> Recommend:
-        """How often agents recommend in its runs: each round, if earlier recommendations are shown or claimed."""
+        """Rounds after which agents recommend in the runs: all, if an exhibit or a claim is about earlier rounds."""
         shows_recommendations = any(exhibit.rounds for exhibit in self.exhibits if exhibit.quantity in RECOMMENDED)
         claimed = any(claim.after for exhibit in self.exhibits for claim in exhibit.claims if claim.by in RECOMMENDED)
         return "every" if shows_recommendations or claimed else "powers"
@@ -169,16 +177,15 @@ def _with_verbatim(paper: Paper) -> Paper:
 
 
 def _as_in_paper(agent: str, verbatim: Mapping[str, str]) -> str:
-    """Return an agent with the paper's parameters, except for those that its label sets."""
+    """Return the label of an agent with the paper's parameters added, except those that it sets itself."""
     variant = Spec.parse(agent)
     if variant.name not in verbatim:
         return agent
-    merged = {**Spec.parse(verbatim[variant.name]).keywords, **variant.keywords}
-    return str(Spec(variant.name, tuple(sorted(merged.items()))))
+    return str(variant.with_parameters(Spec.parse(verbatim[variant.name]).keywords | variant.keywords))
 
 
 def _on_both(entry: ClaimEntry, verbatim: Mapping[str, str]) -> list[ClaimEntry]:
-    """Return a paper's claim with the paper's settings, and as our claim with the defaults if these differ."""
+    """Return a claim with the paper's parameters, and as our claim with the default parameters if these differ."""
     if entry.ours:
         return [entry]
     worse = [_as_in_paper(agent, verbatim) for agent in entry.worse]

@@ -1,8 +1,7 @@
-"""The verdicts on the claims of a paper by the published runs, as the pages of the site and ``cbo-gym claims`` show."""
+"""Tables of the verdicts on a paper's claims by the published runs, for the website and ``cbo-gym claims``."""
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,8 +9,8 @@ from typing import NamedTuple
 from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.claims.judging import (
+    BaseJudgement,
     Dominance,
-    Judged,
     Judgement,
     Regret,
     Verdict,
@@ -30,9 +29,9 @@ from cbo_gym.evaluation.suites import Suite, load
 
 # Name of a file of published results -> its runs.
 RunsByFile = Mapping[str, Sequence[Run]]
-# File of the runs in the README's table, which no verdict uses.
+# File of the runs in the table of the README; verdicts do not use them.
 SHOWCASE = "showcase"
-# Column "by" of the table: the metric in which methods are compared.
+# Regret by which methods are compared -> its name in the table.
 METRIC_TITLES: dict[Regret, str] = {
     "average_regret": "average regret",
     "best_so_far_regret": "regret of the best action so far",
@@ -40,10 +39,11 @@ METRIC_TITLES: dict[Regret, str] = {
     "average_pseudo_regret": "mean of mu* - y",
     "missing_gap_over_time": "1 - G_t",
 }
+# Columns of the table of claims.
 HEADER = ("claim", "verdict", "environment", "methods", "by", "difference", "pairs", "rounds")
-#: Columns of the CSV that are fields of a judgement.
+# Columns of the CSV that are fields of a judgement.
 JUDGEMENT_COLUMNS = ("verdict", "corrected", "by", "difference", "low", "high", "p_value", "pairs", "rounds")
-#: Title of a table of claims -> whether its claims are ours.
+# Title of a table of claims -> whether its claims are ours.
 CLAIM_GROUPS = {"The paper's claims": False, "Our claims": True}
 VERDICTS: tuple[Verdict, ...] = ("confirmed", "refuted", "equivalent", "open", "not run")
 # Words between two methods in the table, by the kind of claim.
@@ -56,7 +56,7 @@ class JudgedClaim(NamedTuple):
     Attributes:
         statement: the claim in words.
         ours: whether the claim is ours rather than the paper's.
-        judgement: verdict on two methods in one environment, or on all methods and environments.
+        judgement: result for two methods on an environment, or for all methods and environments.
     """
 
     statement: str
@@ -65,7 +65,7 @@ class JudgedClaim(NamedTuple):
 
 
 def published_parts(store: Path | None = None) -> RunsByFile:
-    """Return the runs of a store, the package's own by default, by the names of its files; without the showcase.
+    """Return the runs in each file of a store, by default the package's own, except the file :data:`SHOWCASE`.
 
     Raises:
         ArgumentError: if there is no such folder, or it has no published results.
@@ -78,9 +78,9 @@ def published_parts(store: Path | None = None) -> RunsByFile:
 
 
 def paper_runs(paper: Paper, parts: RunsByFile) -> list[Run]:
-    """Return the runs that count for a paper's claims, on its environments with any parameters.
+    """Return the runs by which a paper's claims are judged, on its environments with any parameters.
 
-    They are the runs in the paper's own file, and runs of the paper's number of rounds in the other files.
+    These are all runs in the paper's own file, and the runs in other files that have the paper's number of rounds.
     """
     suite = load(paper.suite)
     parts = counted_runs(suite, parts)
@@ -89,14 +89,14 @@ def paper_runs(paper: Paper, parts: RunsByFile) -> list[Run]:
 
 
 def counted_runs(suite: Suite, parts: RunsByFile) -> dict[str, list[Run]]:
-    """Return the runs of each file that count for a suite: on the seeds of its verdicts, or on secret seeds."""
+    """Return the runs of each file that may be used for a suite: with the seeds of its verdicts, or blind."""
     return {
         name: [run for run in runs if run.secret or suite.counts(run.seed, run.env)] for name, runs in parts.items()
     }
 
 
 def judge_claims(paper: Paper, runs: Sequence[Run]) -> dict[str, list[JudgedClaim]]:
-    """Judge all claims of a paper together; return those of each of the :data:`CLAIM_GROUPS`."""
+    """Judge all claims of a paper, corrected together; return the claims of each of the :data:`CLAIM_GROUPS`."""
     claims = [claim for exhibit in paper.exhibits for claim in _claims(exhibit, paper, runs)]
     corrected = correct_together([claim.judgement for claim in claims])
     claims = [claim._replace(judgement=judgement) for claim, judgement in zip(claims, corrected, strict=True)]
@@ -114,24 +114,24 @@ def _claims(exhibit: Exhibit, paper: Paper, runs: Sequence[Run]) -> Iterator[Jud
 
 
 def tally(claims: Sequence[JudgedClaim], show: Callable[[str], str] = str) -> str:
-    """Return the number of claims with each verdict, and how many keep it after correction for multiple comparisons.
+    """Return the number of claims with each verdict, and the number that keep it after the correction.
 
     Args:
         claims: Judged claims.
         show: Formats a verdict.
     """
-    counts = Counter(claim.judgement.verdict for claim in claims)
-    kept = Counter(claim.judgement.verdict for claim in claims if claim.judgement.corrected == claim.judgement.verdict)
-    return ", ".join(
-        f"{counts[verdict]} {show(verdict)}"
-        + (f" ({kept[verdict]} corrected)" if kept[verdict] < counts[verdict] else "")
-        for verdict in VERDICTS
-        if counts[verdict]
-    )
+    judgements = [claim.judgement for claim in claims]
+    strings = []
+    for verdict in VERDICTS:
+        count = sum(judgement.verdict == verdict for judgement in judgements)
+        corrected = sum(judgement.verdict == judgement.corrected == verdict for judgement in judgements)
+        if count:
+            strings.append(f"{count} {show(verdict)}" + (f" ({corrected} corrected)" if corrected < count else ""))
+    return ", ".join(strings)
 
 
 def cells(claim: JudgedClaim, agent: Callable[[str], str] = str, env: Callable[[str], str] = str) -> list[str]:
-    """Return the cells of a claim's row below :data:`HEADER`.
+    """Return the cells of a claim's row, in the order of :data:`HEADER`.
 
     Args:
         claim: Judged claim.
@@ -139,9 +139,9 @@ def cells(claim: JudgedClaim, agent: Callable[[str], str] = str, env: Callable[[
         env: Formats an environment's label.
     """
     judgement = claim.judgement
-    start, by = [claim.statement, judgement.verdict], METRIC_TITLES[judgement.by]
+    first_cells, by = [claim.statement, judgement.verdict], METRIC_TITLES[judgement.by]
     if isinstance(judgement, Dominance):
-        return [*start, f"all {len(judgement.envs)}", "each with each", by, MISSING, *_extent(judgement)]
+        return [*first_cells, f"all {len(judgement.envs)}", "each with each", by, MISSING, *_extent(judgement)]
     comparison = judgement.claim
     methods = f"{agent(comparison.better)} {RELATIONS[comparison.kind]} {agent(comparison.worse)}"
     if comparison.worse_env:
@@ -151,15 +151,16 @@ def cells(claim: JudgedClaim, agent: Callable[[str], str] = str, env: Callable[[
     if judgement.pairs >= MIN_SEEDS and low != high:
         difference += f" [{low}, {high}]"
     extent = _extent(judgement, comparison.looks[0], comparison.after)
-    return [*start, env(judgement.env), methods, by, difference, *extent]
+    return [*first_cells, env(judgement.env), methods, by, difference, *extent]
 
 
-def _extent(judgement: Judged, needed: int = 0, after: int | None = None) -> list[str]:
-    """Return the numbers of pairs and of rounds, each with the required number if it is smaller."""
+def _extent(judgement: BaseJudgement, needed: int = 0, after: int | None = None) -> list[str]:
+    """Return the cells of the pairs and of the rounds, with the required number if there are fewer: ``8 of 10``."""
     if not judgement.pairs:
         return ["0", MISSING]
     pairs = str(judgement.pairs) if judgement.pairs >= needed else f"{judgement.pairs} of {needed}"
-    return [pairs, str(judgement.rounds) if after in (None, judgement.rounds) else f"{judgement.rounds} of {after}"]
+    rounds = str(judgement.rounds) if after in (None, judgement.rounds) else f"{judgement.rounds} of {after}"
+    return [pairs, rounds]
 
 
 def claims_csv(groups: Mapping[str, Sequence[JudgedClaim]]) -> str:

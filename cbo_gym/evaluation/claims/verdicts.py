@@ -1,4 +1,4 @@
-"""When differences decide a claim: intervals, p-values and several looks."""
+"""Decide a claim by differences of pairs of runs: confidence intervals, p-values and interim looks."""
 
 from functools import cache
 from typing import Literal
@@ -9,67 +9,74 @@ from scipy.stats import multivariate_normal, norm, t
 
 from cbo_gym.errors import ArgumentError
 
-LEVEL = 0.05  # probability of a false decision, both sides together
+# Probability of a false decision, both sides together.
+LEVEL = 0.05
 LEAST_PAIRS = 10
-MAX_EXTENT = 3.0  # Student's half widths, where Johnson's interval has no end; from simulations in the tests
-LEAST_LEVEL = 1e-12  # smaller levels are not distinguished
-SAME = 1e-6  # differences in this range are equal, because stored curves have no more digits
+# Where Johnson's interval has no end, it ends at this multiple of Student's half width, from simulations in the tests.
+MAX_EXTENT = 3.0
+# Smaller levels are not distinguished.
+LEAST_LEVEL = 1e-12
+# Differences in a range of this length are equal, because stored curves have no more digits.
+EQUAL_RANGE = 1e-6
 Kind = Literal["better", "as good", "equivalent"]
 Decision = Literal["confirmed", "refuted", "equivalent", "open"]
 
 
 def interval(differences: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Return the confidence interval of the mean of differences ``(n,)``: the union of two, infinite below two pairs.
+    """Return the confidence interval of the mean of differences, shape ``(n,)``; infinite below two pairs.
 
-    Student's interval is too narrow on one side if differences are skewed. Johnson's (1978), which corrects it by the
-    third moment, is too narrow if most differences are ties.
+    It is the union of two intervals. Student's is too narrow on one side if differences are skewed. Johnson's (1978),
+    which corrects it by the third moment, is too narrow if most differences are ties.
 
-    Equal differences show no spread. Yet if a share ``1 - level^(1/n)`` of all pairs had another difference, ``n``
-    pairs would contain none of that share with probability ``level``. Their difference may be the whole gap between
-    optimum and random action, 1 or -1, so the mean may be off by that share.
+    If all differences are equal, these intervals have no width. Yet if a fraction ``1 - level^(1/n)`` of all pairs had
+    another difference, ``n`` pairs would contain none of them with probability ``level``. That difference may be as
+    large as the gap between optimum and random action, 1 or -1, so the mean may be off by that fraction.
     """
     count = len(differences)
     if count < 2:
         return -np.inf, np.inf
     mean, variance = differences.mean(), differences.var(ddof=1)
-    if np.ptp(differences) <= SAME:
+    if np.ptp(differences) <= EQUAL_RANGE:
         unseen = (1.0 - level ** (1.0 / count)) * (1.0 + abs(mean))
         return float(mean - unseen), float(mean + unseen)
     half = t.ppf(1.0 - level / 2.0, count - 1) * np.sqrt(variance / count)
-    skewed = count / ((count - 1) * (count - 2)) * ((differences - mean) ** 3).sum() if count > 2 else 0.0
-    shift, bend = skewed / (6.0 * variance * count), skewed / (3.0 * variance**2)
+    skewness = count / ((count - 1) * (count - 2)) * ((differences - mean) ** 3).sum() if count > 2 else 0.0
+    shift, bend = skewness / (6.0 * variance * count), skewness / (3.0 * variance**2)
     low, high = (mean - _solve_bend(end - shift, bend) for end in (half, -half))
     return float(min(low, mean - half)), float(max(high, mean + half))
 
 
 def _solve_bend(end: float, bend: float) -> float:
-    """Return the d next to 0 with ``d + bend d^2 = end``."""
-    inside = 1.0 + 4.0 * bend * end
-    return MAX_EXTENT * end if inside < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(inside)))
+    """Return the d closest to 0 with ``d + bend d^2 = end``, or ``MAX_EXTENT * end`` if there is none."""
+    discriminant = 1.0 + 4.0 * bend * end
+    return MAX_EXTENT * end if discriminant < 0.0 else 2.0 * end / (1.0 + float(np.sqrt(discriminant)))
 
 
 def decide(kind: Kind, low: float, high: float, margin: float) -> Decision:
-    """Decide a claim by an interval of the difference.
+    """Decide a claim by the confidence interval of the difference.
 
     Args:
-        kind: ``"better"``: the difference is above 0; ``"as good"``: it is above ``-margin``; ``"equivalent"``: it is
-            within the margin.
+        kind: what is claimed: ``"better"``, the difference is above 0; ``"as good"``, it is above ``-margin``;
+            ``"equivalent"``, it is within the margin.
         low: lower end of the interval.
-        high: its upper end.
+        high: upper end of the interval.
         margin: the largest negligible difference, 0 or more.
     """
-    inside = -margin <= low and high <= margin
-    if kind == "better":
-        if inside and margin > 0.0:
-            return "equivalent"
-        return "confirmed" if low > 0.0 else "refuted" if high < 0.0 else "open"
-    if kind == "as good":
-        return "confirmed" if low > -margin else "refuted" if high < -margin else "open"
-    return "confirmed" if inside else "refuted" if low > margin or high < -margin else "open"
+    is_within_margin = -margin <= low and high <= margin
+    if kind == "equivalent":
+        if is_within_margin:
+            return "confirmed"
+        return "refuted" if low > margin or high < -margin else "open"
+    if kind == "better" and is_within_margin and margin > 0.0:
+        return "equivalent"
+    bound = 0.0 if kind == "better" else -margin
+    if low > bound:
+        return "confirmed"
+    return "refuted" if high < bound else "open"
 
 
 def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
-    """Return the smallest level at which the claim is decided, either way; 1 if no level decides."""
+    """Return the smallest level at which the claim is decided, confirmed or not; 1 if there is none."""
 
     def is_open(level: float) -> bool:
         return decide(kind, *interval(differences, level), margin) == "open"
@@ -87,9 +94,10 @@ def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
 
 @cache
 def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
-    """Return the level at each look, so that all of them together decide falsely with probability ``level``.
+    """Return the level at each look, so that all looks together decide falsely with probability ``level``.
 
-    On each side half of it is spent, by the function of Lan & DeMets (1983) after O'Brien & Fleming: little early.
+    Half of it is spent on each side, by the spending function of Lan & DeMets (1983) after O'Brien & Fleming, which
+    spends little at early looks.
 
     Args:
         looks: numbers of pairs, ascending; the last is the whole sample.
@@ -106,12 +114,10 @@ def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
     limits: list[float] = []
     for look, total in enumerate(spent):
 
-        def over(limit: float, look: int = look, total: float = float(total)) -> float:
+        def excess(limit: float, look: int = look, total: float = float(total)) -> float:
             upper = np.array([*limits, limit])
-            inside = multivariate_normal(np.zeros(look + 1), covariance[: look + 1, : look + 1]).cdf(
-                upper, lower_limit=-upper
-            )
-            return (1.0 - inside) - total
+            normal = multivariate_normal(np.zeros(look + 1), covariance[: look + 1, : look + 1])
+            return (1.0 - normal.cdf(upper, lower_limit=-upper)) - total
 
-        limits.append(brentq(over, 1.0, 10.0, xtol=1e-4))
+        limits.append(brentq(excess, 1.0, 10.0, xtol=1e-4))
     return tuple(float(2.0 * norm.sf(limit)) for limit in limits)

@@ -1,1 +1,1 @@
-"""Comparison of agents: leaderboards, pairs, significance and choice of parameters."""
+"""Compare agents: leaderboards, pairs of agents, tests of significance, and choice of parameters."""

@@ -1,4 +1,4 @@
-"""Comparing agents: final regrets with intervals per environment, normalised scores across environments."""
+"""Leaderboard: compare agents by final regrets on each environment, and by normalised scores over environments."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BOOTSTRAP_DRAWS = 2000
+# Metrics that count a failed run as random play.
 SCORES = ("score", "average_score")
-#: Largest number of runs whose tables are in memory at a time.
+# Largest number of runs whose tables are in memory at a time.
 BATCH = 1000
-#: Largest number of values of a column that are in memory at a time.
+# Largest number of values of a column that are in memory at a time.
 CELLS = 200_000
-#: Scores of performance profiles, from random play to the optimum.
+# Scores of performance profiles, from random play to the optimum.
 THRESHOLDS = np.arange(101) / 100
 ALL_MODES = "all modes"
-#: Whether an agent of a group has a rank.
+# Whether an agent of a group has enough seeds for a rank.
 ENOUGH_SEEDS = pl.col("fewest_seeds") >= aggregate.MIN_SEEDS
 RUNS_LISTED_BY = "cbo-gym leaderboard FOLDER --csv --table runs"
 CHOICES_SCHEMA = {
@@ -54,41 +55,45 @@ IMPROVEMENT_SCHEMA = {
 class Leaderboard:
     """Comparison of agents at the end of their runs.
 
-    A *group* is a feedback mode, or :data:`ALL_MODES` if there are several, with the agents that play all of them.
-    Columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval (seeds resampled within each
-    environment), null if some environment has fewer than :data:`~.aggregate.MIN_SEEDS` runs.
+    A *group* is a feedback mode; if there are several modes, :data:`ALL_MODES` is a group of the agents that play all
+    of them. Columns ``<name>_low`` and ``<name>_high`` are the ends of a 95 % bootstrap interval, for which seeds are
+    resampled within each environment; they are null if an environment has fewer than :data:`~.aggregate.MIN_SEEDS`
+    runs.
 
-    A failed seed scores 0, as random play does, if another seed of the agent on that environment finished. Otherwise
-    an agent could gain by failing on bad seeds.
+    If an agent failed on a seed and finished another seed of the same environment, the failed seed scores 0, like
+    random play. Otherwise an agent could gain by failing on bad seeds.
 
-    Comparisons over environments leave out blind runs, unless there are no others, because a store has blind runs of
-    submitted agents only. They use one number of rounds of each environment, see :func:`compared_over_envs`.
+    Comparisons over environments leave out blind runs, unless all runs are blind, because a store has blind runs of
+    submitted agents only. They use one number of rounds for each environment, see :func:`compared_over_envs`.
 
     Attributes:
-        per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, ``seeds`` (finished runs),
-            ``failed`` (runs), and for each of :data:`~cbo_gym.evaluation.metrics.registry.METRICS` but the seconds a
-            run its mean over seeds and ``<metric>_half``, half the width of its 95 % t-interval (null with few values);
-            null if runs have no such number. For a censored metric, such as the rounds up to a goal, both are null
-            unless every seed reached the goal, and ``<metric>_seeds`` counts the seeds that did. Agents with
-            failed seeds come last, because all but the scores are means over the finished ones.
-        overall: a row for each group and agent: ``envs`` with finished runs, ``of`` how many in the group, ``runs``,
-            and the ``fewest_seeds`` and ``most_seeds`` on one of these environments; the interquartile mean ``iqm`` and
-            the mean ``score`` of the normalised score of the final recommendation, and the mean ``average_score`` of
-            the score averaged over all rounds, each with its interval; ``seconds`` a round and ``run_seconds`` a run;
-            the mean of each of :data:`GAPS` with its interval, null if a run lacks it.
-            Agents with all environments of the group and enough seeds on each come first, then by ``iqm``.
+        per_env: a row for each environment and agent: ``mode``, ``env``, ``agent``, the number ``seeds`` of finished
+            runs, and the number of ``failed`` runs. For each of
+            :data:`~cbo_gym.evaluation.metrics.registry.METRICS` except the seconds a run there is the mean over seeds,
+            and ``<metric>_half``, half the width of its 95 % t-interval (null with few values). A censored metric, such
+            as the rounds up to a goal, is null unless all seeds reached the goal, and ``<metric>_seeds`` counts those
+            that did. Agents with failed seeds come last, because metrics other than scores are means over finished
+            seeds.
+        overall: a row for each group and agent: the number ``envs`` of environments with finished runs, the number
+            ``of`` environments in the group, the number of ``runs``, and the ``fewest_seeds`` and ``most_seeds`` on one
+            of these environments; the interquartile mean ``iqm`` and the mean ``score`` of the normalised score of the
+            final recommendation, and the mean ``average_score`` of the score averaged over all rounds, each with its
+            interval; ``seconds`` a round and ``run_seconds`` a run; the mean of each of :data:`GAPS` with its interval,
+            null if a run lacks it. Agents with all environments of the group and enough seeds on each come first, in
+            the order of ``iqm``.
         profiles: performance profiles: ``group``, ``agent``, ``threshold``, the ``fraction`` of runs with a score
             above it, and its interval.
-        improvement: for each ordered pair of a group the ``probability`` that a run of ``agent`` scores higher than
-            one of ``other``, over the number ``envs`` of environments that both have finished, and its interval.
-        choices: a row for each environment, agent and target set or scope that the agent chose: the ``frequency`` of
-            rounds in which it did so, its mean over seeds, and ``frequency_half`` as above.
-        table: one row per run, also for those that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
+        improvement: a row for each ordered pair of agents in a group: the ``probability`` that a run of ``agent``
+            scores higher than a run of ``other``, with its interval, on the number ``envs`` of environments that both
+            have finished.
+        choices: a row for each environment, agent and target set or scope that the agent chose: the mean over seeds of
+            the ``frequency`` of rounds with this choice, and ``frequency_half`` as in ``per_env``.
+        table: a row for each run, also for runs that failed or were skipped: ``status``, ``mode``, ``env``, ``agent``,
             ``seed``, ``version``, ``date``, ``machine``, ``sources``, ``libraries``, ``recommend``, all metrics (a
             censored one is infinite if the run did not reach it), ``error``.
-        runs, failed, skipped: the runs by status.
-        replaced: number of runs left out because a newer one counts, see :func:`newest`.
-        unverified: runs that have not been checked; they are not counted above.
+        runs, failed, skipped: the runs with each status.
+        replaced: number of runs that were left out because there is a newer run, see :func:`newest`.
+        unverified: runs that have not been checked, which the tables leave out.
     """
 
     per_env: pl.DataFrame
@@ -107,7 +112,7 @@ class Leaderboard:
     _repr_html_ = LazyMethod("cbo_gym.evaluation.report.page:show_board", "HTML for a notebook.")
 
     def __repr__(self) -> str:
-        """Return the scores over environments, a line for each group and agent."""
+        """Return a line for each group and agent, with the scores over environments."""
         names = ["group", "agent", "envs", "runs", "iqm", "iqm_low", "iqm_high", "average_score"]
         with pl.Config(
             tbl_rows=-1, tbl_cols=-1, tbl_width_chars=120, fmt_str_lengths=60, float_precision=3,
@@ -117,12 +122,12 @@ class Leaderboard:
 
     @property
     def groups(self) -> list[str]:
-        """All modes first, then the modes."""
+        """Names of the groups: all modes first, then each mode."""
         return self.overall["group"].unique(maintain_order=True).to_list()
 
     @property
     def frames(self) -> dict[str, pl.DataFrame]:
-        """Tables by the names of the report's files; the table of runs is named ``"runs"``."""
+        """Name of a file of the report -> its table; the table of runs is named ``"runs"``."""
         names = ("overall", "per_env", "profiles", "improvement", "choices")
         return {**{name: getattr(self, name) for name in names}, "runs": self.table}
 
@@ -134,8 +139,8 @@ class Leaderboard:
                 has one row per run.
 
         Raises:
-            ArgumentError: for another name.
-            MissingExtraError: without pandas or pyarrow.
+            ArgumentError: if there is no table of that name.
+            MissingExtraError: if pandas or pyarrow is not installed.
         """
         frames = self.frames
         frames["table"] = frames.pop("runs")
@@ -145,7 +150,7 @@ class Leaderboard:
 
     @property
     def seeds(self) -> int:
-        """Largest number of seeds that an agent has tried on an environment; others may have fewer."""
+        """Largest number of seeds that an agent has finished or failed on an environment."""
         tried = self.table.filter(pl.col("status") != "skipped")
         return int(tried.group_by("env", "agent").agg(pl.col("seed").n_unique())["seed"].max())  # type: ignore[arg-type]
 
@@ -161,25 +166,25 @@ def leaderboard(
     """Compare the runs of a folder, or runs given directly.
 
     Scores are normalised to 0 for random play and 1 for the optimum, see
-    :func:`cbo_gym.evaluation.metrics.regret.normalised_score`. If several versions of the package played the same run,
-    the newest counts. Unverified runs are never ranked.
+    :func:`cbo_gym.evaluation.metrics.regret.normalised_score`. If there are several runs of an agent on an environment
+    with a seed, the newest is used. Unverified runs are never ranked.
 
     Args:
         source: runs, or a folder that a sweep wrote, or published results (a path, or a name of the package's).
-        beside: further folders or published results, whose runs on the environments of ``source`` are compared too. A
-            warning says where their numbers of rounds or their code differ from those of ``source``.
+        beside: other folders or published results, whose runs on the environments of ``source`` are compared too. A
+            warning says if they have other numbers of rounds or other code.
         modes: only these feedback modes; all if empty.
         envs: only environments that match one of these, see :func:`cbo_gym.agent_registry.labels.matches`.
         agents: only agents that match one of these.
 
     Raises:
-        ArgumentError: if no run, or no finished run, is left.
+        ArgumentError: if no finished run matches.
     """
-    unread = iter(runs_of(source, beside))
-    read: list[Run] = []
-    chosen: list[Run] = []
+    remaining = iter(runs_of(source, beside))
+    all_runs: list[Run] = []
+    selected: list[Run] = []
     frames: list[pl.DataFrame] = []
-    while batch := list(islice(unread, BATCH)):
+    while batch := list(islice(remaining, BATCH)):
         matching = [
             run
             for run in batch
@@ -187,30 +192,30 @@ def leaderboard(
             and (not envs or matches(run.env, envs))
             and (not agents or matches(run.agent, agents))
         ]
-        read += batch
-        chosen += matching
+        all_runs += batch
+        selected += matching
         frames.append(_numbers(matching))
-    if not chosen and read:
-        wanted = {"modes": modes, "environments": envs, "agents": agents}
-        raise ArgumentError(f"none of the {len(read)} runs matches{_describe_available(read, wanted)}")
-    counted = [run for run in chosen if not run.unverified]
-    if not counted and chosen:
+    if not selected and all_runs:
+        patterns = {"modes": modes, "environments": envs, "agents": agents}
+        raise ArgumentError(f"none of the {len(all_runs)} runs matches{_describe_available(all_runs, patterns)}")
+    verified = [run for run in selected if not run.unverified]
+    if not verified and selected:
         raise ArgumentError(
-            f"all {len(chosen)} runs are unverified, and such runs are not ranked; cbo-gym check-submission checks them"
+            f"all {len(selected)} runs are unverified, and such runs are not ranked; cbo-gym check-submission checks "
+            "them"
         )
-    runs = newest(counted)
+    runs = newest(verified)
     if not any(run.status == "finished" for run in runs):
         raise ArgumentError(_explain_no_finished_run(source, runs))
     require_scales(runs)
-    row_of = {id(run): row for row, run in enumerate(chosen)}
+    row_of = {id(run): row for row, run in enumerate(selected)}
     numbers = pl.concat(frames, how="vertical_relaxed")
     table = _without_empty_types(numbers[[row_of[id(run)] for run in runs]])
-    finishes = (pl.col("status") == "finished").any().over("env", "agent")
-    scored = failures_as_random(table, finishes)
-    finished = compared_over_envs(scored)
-    compared = [_compare(group, rows) for group, rows in _groups(finished)]
+    has_finished_seed = (pl.col("status") == "finished").any().over("env", "agent")
+    scored = failures_as_random(table, has_finished_seed)
+    tables_by_group = [_compare(group, rows) for group, rows in _groups(compared_over_envs(scored))]
     overall, profiles, improvement = (
-        pl.concat(tables, how="vertical_relaxed") for tables in zip(*compared, strict=True)
+        pl.concat(tables, how="vertical_relaxed") for tables in zip(*tables_by_group, strict=True)
     )
     return Leaderboard(
         per_env=_per_env(scored),
@@ -222,8 +227,8 @@ def leaderboard(
         runs=tuple(run for run in runs if run.status == "finished"),
         failed=tuple(run for run in runs if run.status == "failed"),
         skipped=tuple(run for run in runs if run.status == "skipped"),
-        replaced=len(counted) - len(runs),
-        unverified=tuple(run for run in chosen if run.unverified),
+        replaced=len(verified) - len(runs),
+        unverified=tuple(run for run in selected if run.unverified),
     )
 
 
@@ -250,36 +255,36 @@ def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
 
 
 def failures_as_random(table: pl.DataFrame, condition: bool | pl.Expr = True) -> pl.DataFrame:
-    """Give runs that failed, in a table of :func:`final_numbers`, the scores of random play."""
+    """Give the failed runs in a table of :func:`final_numbers` the scores of random play, if ``condition`` holds."""
     failed = (pl.col("status") == "failed") & condition
     return table.with_columns(pl.when(failed).then(0.0).otherwise(pl.col(name)).alias(name) for name in SCORES)
 
 
 def compared_over_envs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with a score that are compared over environments, of a table with ``env`` and ``agent``.
+    """Return the rows that are compared over environments, of a table with ``env``, ``agent`` and ``score``.
 
-    Environments that are played blind are left out, unless there are no others. If an environment was played with
-    several numbers of rounds, or of actions in a batch, only the label that most agents finished counts; of several
+    Rows without a score are left out, and so are blind runs, unless all are blind. If an environment was played with
+    several numbers of rounds or sizes of batches, only the label ``env`` that most agents finished is used; of several
     such labels, the one with most rounds.
     """
     scored = rows.filter(pl.col("score").is_not_null())
     ordinary = scored.filter(~pl.col("env").str.ends_with(BLIND))
-    kept = ordinary if ordinary.height else scored
-    counts = kept.group_by("env").agg(agents=pl.col("agent").n_unique()).sort("env")
+    candidates = ordinary if ordinary.height else scored
+    counts = candidates.group_by("env").agg(agents=pl.col("agent").n_unique()).sort("env")
     rounds = pl.col("env").str.extract(r", T=(\d+)").cast(pl.Int64)
     ranked = counts.sort("agents", rounds, descending=True, maintain_order=True)
-    chosen = ranked.unique(pl.col("env").str.replace(r", T=.*$", ""), keep="first")["env"]
-    return kept.filter(pl.col("env").is_in(chosen.to_list()))
+    labels = ranked.unique(pl.col("env").str.replace(r", T=.*$", ""), keep="first")["env"]
+    return candidates.filter(pl.col("env").is_in(labels.to_list()))
 
 
 def require_scales(runs: Iterable[Run]) -> None:
-    """Require that the optimum of every finished run is better than a random action.
+    """Check that the optimum of every finished run is better than a random action.
 
     Raises:
-        ArgumentError: if it is not.
+        ArgumentError: if the optimum of a run is not.
     """
-    ends = np.array([(run.optimum, run.random_value) for run in runs if run.status == "finished"]).reshape(-1, 2)
-    normalised_score(ends[:, 0], ends[:, 1], ends[:, 0])
+    scales = np.array([(run.optimum, run.random_value) for run in runs if run.status == "finished"]).reshape(-1, 2)
+    normalised_score(scales[:, 0], scales[:, 1], scales[:, 0])
 
 
 def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
@@ -299,11 +304,12 @@ def _numbers(runs: Sequence[Run]) -> pl.DataFrame:
             groups[run.horizon, kind_of(run)].append(row)
     for (horizon, _), rows in groups.items():
         size = max(1, CELLS // horizon)
-        for chunk in (rows[start : start + size] for start in range(0, len(rows), size)):
+        for start in range(0, len(rows), size):
+            chunk = rows[start : start + size]
             for name, values in numbers_of([runs[row] for row in chunk]).items():
                 numbers[name][chunk] = values
-    known = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
-    return _without_empty_types(pl.DataFrame({**metadata, **known, "error": [run.error for run in runs]}))
+    columns = {name: pl.Series(values, nan_to_null=True) for name, values in numbers.items()}
+    return _without_empty_types(pl.DataFrame({**metadata, **columns, "error": [run.error for run in runs]}))
 
 
 def _without_empty_types(table: pl.DataFrame) -> pl.DataFrame:
@@ -312,26 +318,24 @@ def _without_empty_types(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.lit(None).alias(name) for name in empty)
 
 
-def _describe_available(runs: Iterable[Run], selected: Mapping[str, Iterable[str]]) -> str:
-    """List the modes, environments and agents of runs for a message, after those closest to ``selected``."""
-    names = zip(*((run.mode, run.env, run.agent) for run in runs), strict=True)
-    known = {field: sorted(set(column)) for field, column in zip(selected, names, strict=True)}
-    hints = "".join(
-        did_you_mean(pattern, known[field])
-        for field, patterns in selected.items()
-        for pattern in patterns
-        if not any(matches(name, [pattern]) for name in known[field])
-    )
-    modes, envs, agents = (
-        f"the {field} {', '.join(names)}" if len(names) <= FEW_NAMES else f"{len(names)} {field}"
-        for field, names in known.items()
-    )
-    are_many = any(len(names) > FEW_NAMES for names in known.values())
-    return f"{hints}; there are {modes}, {envs} and {agents}" + (f"; {RUNS_LISTED_BY} lists them" if are_many else "")
+def _describe_available(runs: Iterable[Run], patterns: Mapping[str, Iterable[str]]) -> str:
+    """List the modes, environments and agents of runs for a message, after those closest to ``patterns``."""
+    columns = zip(*((run.mode, run.env, run.agent) for run in runs), strict=True)
+    hints, lists, ending = "", [], ""
+    for (field, field_patterns), column in zip(patterns.items(), columns, strict=True):
+        names = sorted(set(column))
+        unmatched = [pattern for pattern in field_patterns if not any(matches(name, [pattern]) for name in names)]
+        hints += "".join(did_you_mean(pattern, names) for pattern in unmatched)
+        if len(names) <= FEW_NAMES:
+            lists.append(f"the {field} {', '.join(names)}")
+        else:
+            lists.append(f"{len(names)} {field}")
+            ending = f"; {RUNS_LISTED_BY} lists them"
+    return f"{hints}; there are {lists[0]}, {lists[1]} and {lists[2]}{ending}"
 
 
 def _per_env(table: pl.DataFrame) -> pl.DataFrame:
-    """Return means and intervals for each pair that was tried; null if no run finished."""
+    """Return the table ``per_env``."""
     tried = table.filter(pl.col("status") != "skipped")
     names = [name for name in METRICS if name not in ("run_seconds", *TIMING_COLUMNS)]
     censored = [name for name in names if METRICS[name].censored]
@@ -352,11 +356,11 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
         half = pl.col(f"{name}_half") * pl.Series(aggregate.t_factor(counts))
         rows = rows.with_columns(pl.when(pl.col(f"{name}_count") >= aggregate.MIN_SEEDS).then(half))
     for name in censored:
-        # The mean is null unless every seed has its number.
-        some, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
+        # The mean is null unless every seed reached the metric.
+        has_values, reached = pl.col(f"{name}_count") > 0, pl.col(f"{name}_seeds")
         rows = rows.with_columns(
-            pl.when(some & (reached == pl.col("seeds"))).then(pl.col(name, f"{name}_half")),
-            pl.when(some).then(reached).alias(f"{name}_seeds"),
+            pl.when(has_values & (reached == pl.col("seeds"))).then(pl.col(name, f"{name}_half")),
+            pl.when(has_values).then(reached).alias(f"{name}_seeds"),
         )
     columns = [[name, f"{name}_half", *([f"{name}_seeds"] if name in censored else [])] for name in names]
     ordered = rows.select("mode", "env", "agent", "seeds", "failed", *chain.from_iterable(columns))
@@ -364,6 +368,7 @@ def _per_env(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _choices(runs: Iterable[Run]) -> pl.DataFrame:
+    """Return the table ``choices``."""
     groups: defaultdict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         if run.choices:
@@ -380,7 +385,7 @@ def _choices(runs: Iterable[Run]) -> pl.DataFrame:
 
 
 def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """Return the rows of each mode; with several modes, the rows of agents that play all modes come first."""
+    """Return the name and the rows of each group, see :class:`Leaderboard`."""
     modes = finished["mode"].unique().sort().to_list()
     groups = [(mode, finished.filter(pl.col("mode") == mode)) for mode in modes]
     in_all = finished.filter(pl.col("mode").n_unique().over("agent") == len(modes))
@@ -391,32 +396,33 @@ def _groups(finished: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Runs of one agent in a group; the second-last axis of arrays is over the environments that it finished.
+    """Runs of an agent in a group.
 
     Attributes:
-        envs: indices of the environments in the group, ascending.
-        values: values by column, shape ``(envs, seeds)``, NaN if there is no run.
-        equal: weights of :mod:`cbo_gym.evaluation.metrics.aggregate`.
-        resamples: bootstrap resamples.
+        envs: indices of the environments that the agent finished, among those of the group, ascending.
+        values: name of a metric -> its values, shape ``(envs, seeds)``; NaN if there is no run.
+        weights: equal weights of :mod:`cbo_gym.evaluation.metrics.aggregate`, shape ``(envs, seeds)``.
+        resamples: bootstrap resamples of the runs.
     """
 
     envs: np.ndarray
     values: dict[str, np.ndarray]
-    equal: np.ndarray
+    weights: np.ndarray
     resamples: aggregate.Resamples
 
     @property
     def has_interval(self) -> bool:
         """Whether every environment has enough runs."""
-        return bool(((self.equal > 0).sum(axis=1) >= aggregate.MIN_SEEDS).all())
+        return bool(((self.weights > 0).sum(axis=1) >= aggregate.MIN_SEEDS).all())
 
     def select(self, envs: np.ndarray) -> tuple[np.ndarray, np.ndarray, aggregate.Resamples]:
-        """Return scores, equal weights and resamples on some environments, without a copy if these are all."""
+        """Return scores, equal weights and resamples on some of the environments."""
+        # All environments need no copy.
         if len(envs) == len(self.envs):
-            return self.values["score"], self.equal, self.resamples
+            return self.values["score"], self.weights, self.resamples
         rows = np.searchsorted(self.envs, envs)
-        share = len(self.envs) / len(envs)
-        return self.values["score"][rows], self.equal[rows] * share, self.resamples.select(rows)
+        weights = self.weights[rows] * (len(self.envs) / len(envs))
+        return self.values["score"][rows], weights, self.resamples.select(rows)
 
 
 def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -427,7 +433,7 @@ def _compare(group: str, finished: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     samples = {str(agent): _sample(rows, rng) for (agent,), rows in by_agent.items()}
     rows, profiles = [], {}
     for agent, sample in samples.items():
-        # Resamples are unpacked one sample at a time, because they are large.
+        # The weights of one agent at a time are in memory, because they are large.
         draws = sample.resamples.weights()
         rows.append({"group": group, "agent": agent, **_overall(sample, draws, len(envs))})
         profiles[agent] = _profile(group, agent, sample, draws)
@@ -442,16 +448,18 @@ def _sample(runs: pl.DataFrame, rng: np.random.Generator) -> _Sample:
     envs, rows = np.unique(runs["index"].to_numpy(), return_inverse=True)
     seeds, columns = np.unique(runs["seed"].to_numpy(), return_inverse=True)
     values = {}
-    for name in (name for name, metric in METRICS.items() if metric.over_envs):
-        values[name] = np.full((len(envs), len(seeds)), np.nan)
-        values[name][rows, columns] = runs[name].cast(pl.Float64).to_numpy()
+    for name, metric in METRICS.items():
+        if metric.over_envs:
+            values[name] = np.full((len(envs), len(seeds)), np.nan)
+            values[name][rows, columns] = runs[name].cast(pl.Float64).to_numpy()
     scores = values["score"]
     resamples = aggregate.bootstrap(scores, BOOTSTRAP_DRAWS, rng)
     return _Sample(envs, values, aggregate.equal_weights(scores), resamples)
 
 
 def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]:
-    seeds = (sample.equal > 0).sum(axis=1)
+    """Return the columns of the table ``overall`` of an agent, without its labels."""
+    seeds = (sample.weights > 0).sum(axis=1)
     row: dict[str, object] = {"envs": len(sample.envs), "of": envs, "runs": int(seeds.sum())}
     row |= {"fewest_seeds": int(seeds.min()), "most_seeds": int(seeds.max())}
     row |= _statistic("iqm", sample, aggregate.interquartile_mean, sample.values["score"], draws)
@@ -461,7 +469,7 @@ def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]
         if METRICS[name].over_envs == "mean":
             # Failed seeds have no value.
             row[name] = float(aggregate.mean(values, aggregate.equal_weights(values)))
-        elif np.isnan(values[sample.equal > 0]).any():
+        elif np.isnan(values[sample.weights > 0]).any():
             # The mean of fewer runs would not be comparable.
             row |= {name: None, f"{name}_low": None, f"{name}_high": None}
         else:
@@ -472,30 +480,29 @@ def _overall(sample: _Sample, draws: np.ndarray, envs: int) -> dict[str, object]
 def _statistic(
     name: str, sample: _Sample, statistic: Callable[..., Any], values: np.ndarray, draws: np.ndarray
 ) -> dict[str, float | None]:
-    low, high = aggregate.interval(statistic(values, draws))
-    return aggregate.with_ends(
-        name, float(statistic(values, sample.equal)), float(low), float(high), sample.has_interval
-    )
+    value, (low, high) = statistic(values, sample.weights), aggregate.interval(statistic(values, draws))
+    return aggregate.with_ends(name, float(value), float(low), float(high), sample.has_interval)
 
 
 def _profile(group: str, agent: str, sample: _Sample, draws: np.ndarray) -> pl.DataFrame:
     scores = sample.values["score"]
     low, high = aggregate.interval(aggregate.performance_profile(scores, draws, THRESHOLDS))
-    unknown = np.full(len(THRESHOLDS), np.nan)
+    if not sample.has_interval:
+        low = high = np.full(len(THRESHOLDS), np.nan)
     return pl.DataFrame(
         {
             "group": group,
             "agent": agent,
             "threshold": THRESHOLDS,
-            "fraction": aggregate.performance_profile(scores, sample.equal, THRESHOLDS),
-            "fraction_low": low if sample.has_interval else unknown,
-            "fraction_high": high if sample.has_interval else unknown,
+            "fraction": aggregate.performance_profile(scores, sample.weights, THRESHOLDS),
+            "fraction_low": low,
+            "fraction_high": high,
         }
     ).fill_nan(None)
 
 
 def known_improvement(board: Leaderboard, group: str) -> pl.DataFrame:
-    """Return the rows of ``improvement`` of a group that have an interval: with enough seeds of both agents."""
+    """Return a group's rows of ``improvement`` that have an interval, because both agents have enough seeds."""
     return board.improvement.filter(pl.col("group") == group, pl.col("probability_low").is_not_null())
 
 
@@ -506,15 +513,16 @@ def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
         shared = np.intersect1d(sample.envs, other_sample.envs)
         if not len(shared):
             continue
-        (scores, equal, draws), (others, other_equal, other_draws) = sample.select(shared), other_sample.select(shared)
-        value = float(aggregate.probability_of_improvement(scores, others, equal, other_equal))
-        resampled = aggregate.resampled_improvement(scores, others, draws, other_draws)
+        scores, weights, draws = sample.select(shared)
+        other_scores, other_weights, other_draws = other_sample.select(shared)
+        value = float(aggregate.probability_of_improvement(scores, other_scores, weights, other_weights))
+        resampled = aggregate.resampled_improvement(scores, other_scores, draws, other_draws)
         low, high = (float(end) for end in aggregate.interval(resampled))
-        known = sample.has_interval and other_sample.has_interval
+        has_interval = sample.has_interval and other_sample.has_interval
         for first, second, numbers in (
             (agent, other, (value, low, high)),
             (other, agent, (1 - value, 1 - high, 1 - low)),
         ):
             labels = {"group": group, "agent": first, "other": second, "envs": len(shared)}
-            rows.append(labels | aggregate.with_ends("probability", *numbers, known))
+            rows.append(labels | aggregate.with_ends("probability", *numbers, has_interval))
     return pl.DataFrame(rows, schema=IMPROVEMENT_SCHEMA)

@@ -1,7 +1,7 @@
-"""Paired comparison of two agents: differences of their scores on the same seeds.
+"""compare: paired comparison of two agents, by the differences of their scores on the same seeds.
 
-Runs of one environment, number of rounds and seed have the same noise and initial data, so that their difference is due
-to the agents. Regrets on one environment differ from scores by a factor and the sign only.
+Runs on an environment with the same number of rounds and seed have the same noise and initial data, so their difference
+is due to the agents.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from cbo_gym.evaluation.runs.counted import newest, without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.together import runs_of
 
-#: Metrics that every run has and that are comparable among environments.
+#: Metrics that all runs have and that can be averaged over environments.
 COMPARED = tuple(
     name for name, metric in METRICS.items() if metric.over_envs == "interval" and metric.column == "always"
 )
 TEST = "paired permutation test"
-#: Number of random signs, if there are too many to try all.
+# Number of random signs, if there are too many to try all.
 DRAWS = 20_000
-#: Largest number of pairs for which all signs are tried.
+# Largest number of pairs for which all signs are tried.
 EXACT_PAIRS = 14
-#: Largest number of draws in memory at a time.
+# Largest number of draws in memory at a time.
 CHUNK = 1000
+# Differences up to this size are due to rounding.
 ROUNDING = 1e-12
 
 DIFFERENCES = {
@@ -53,7 +54,7 @@ OVERALL_SCHEMA = {
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Differences of one agent from another on the seeds that both have finished.
+    """Differences between two agents on the seeds that both have played.
 
     Attributes:
         agent, other: labels; a positive difference favours ``agent``.
@@ -62,10 +63,10 @@ class Comparison:
             ``difference_high`` (null with one seed), and the numbers of seeds that are ``wins``, ``ties`` and
             ``losses`` of ``agent``.
         overall: a row for each metric and each *group*: a feedback mode, or all if there are several. ``envs`` and
-            ``pairs`` (of runs) are counts; ``difference`` is the mean over environments of the means over seeds, with
-            a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties`` and ``losses`` count
-            environments by the sign of their mean. ``p_value`` is that of a paired permutation test, see
-            :func:`sign_flip_p_value`, and ``least_p_value`` the smallest that so many pairs can give.
+            ``pairs`` are the numbers of environments and of pairs of runs; ``difference`` is the mean over environments
+            of the means over seeds, with a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties``
+            and ``losses`` count environments by the sign of their mean. ``p_value`` is that of a paired permutation
+            test, see :func:`sign_flip_p_value`, and ``least_p_value`` the smallest possible p-value with so many pairs.
         runs: the runs that were compared.
         unpaired: number of finished runs of the two agents without a partner.
     """
@@ -81,8 +82,8 @@ class Comparison:
         """Return a line for each metric and group."""
         lines = [f"{self.agent} minus {self.other}, 95 % intervals"]
         for row in self.overall.to_dicts():
-            known = row["difference_low"] is not None
-            interval = f" [{row['difference_low']:.3f}, {row['difference_high']:.3f}]" if known else ""
+            has_interval = row["difference_low"] is not None
+            interval = f" [{row['difference_low']:.3f}, {row['difference_high']:.3f}]" if has_interval else ""
             lines.append(
                 f"{METRICS[row['metric']].title}, {row['group']}: {row['difference']:.3f}{interval}, "
                 f"p = {row['p_value']:.2g} ({row['envs']} environments, {row['pairs']} pairs)"
@@ -93,52 +94,49 @@ class Comparison:
 def compare(
     source: Path | str | Iterable[Run], agent: str, other: str, *, beside: Path | str | Iterable[Path | str] = ()
 ) -> Comparison:
-    """Compare two agents over the seeds that both have finished, on each environment and over all.
+    """Compare two agents on the seeds that both have played, on each environment and over all environments.
 
-    A seed that only one of them finished counts too: the failed run scores as random play.
-
-    Unverified runs are left out, and blind ones unless all are blind; if several versions of the package played the
-    same run, the newest counts.
+    If a run of a pair failed, it scores as random play. Unverified runs are left out, and so are blind runs, unless all
+    are blind. If there are several runs of an agent on an environment with a seed, the newest is used.
 
     Args:
         source: runs, or a folder that a sweep wrote, or published results (a path, or a name of the package's).
-        beside: further folders or published results, whose runs on the environments of ``source`` are compared too. A
-            warning says where their numbers of rounds or their code differ from those of ``source``.
-        agent: label, or a name or pattern that matches a single label.
-        other: label, name or pattern, as ``agent``.
+        beside: other folders or published results, whose runs on the environments of ``source`` are compared too. A
+            warning says if they have other numbers of rounds or other code.
+        agent: label of an agent, or a name or pattern that matches a single label.
+        other: label, name or pattern of the other agent.
 
     Raises:
-        ArgumentError: if a name matches no agent or several, or both match the same; if the agents share no seed.
+        ArgumentError: if a name matches no agent or several, or both match the same one, or the agents share no seed.
     """
-    counted = without_blind_runs(newest(run for run in runs_of(source, beside) if not run.unverified))
-    labels = sorted({run.agent for run in counted})
+    all_runs = without_blind_runs(newest(run for run in runs_of(source, beside) if not run.unverified))
+    labels = sorted({run.agent for run in all_runs})
     first, second = (_label(name, labels) for name in (agent, other))
     if first == second:
         raise ArgumentError(f"give two different agents; given {first} twice")
-    runs = [run for run in counted if run.status != "skipped" and run.agent in (first, second)]
+    runs = [run for run in all_runs if run.status != "skipped" and run.agent in (first, second)]
     finished = [run for run in runs if run.status == "finished"]
     cells: defaultdict[tuple[str, int, int], dict[str, Run]] = defaultdict(dict)
     for run in runs:
         cells[run.env, run.horizon, run.seed][run.agent] = run
-    finishes = {(run.agent, run.env, run.horizon) for run in finished}
-    pairs = [
-        (cell[first], cell[second])
-        for (env, horizon, _), cell in cells.items()
-        if len(cell) == 2
-        and all((agent, env, horizon) in finishes for agent in cell)
-        and any(run.status == "finished" for run in cell.values())
-    ]
+    # A failed run is paired only if the agent finished another seed of the environment.
+    finished_envs = {(run.agent, run.env, run.horizon) for run in finished}
+    pairs = []
+    for (env, horizon, _), cell in cells.items():
+        is_comparable = len(cell) == 2 and all((agent, env, horizon) in finished_envs for agent in cell)
+        if is_comparable and any(run.status == "finished" for run in cell.values()):
+            pairs.append((cell[first], cell[second]))
     if not pairs:
         raise ArgumentError(
             f"{first} and {second} have finished no environment with the same seed and number of rounds; "
             f"{_describe_runs_of(finished, first)}; {_describe_runs_of(finished, second)}"
         )
-    by_env = _differences(pairs)
+    differences = _differences(pairs)
     return Comparison(
         agent=first,
         other=second,
-        per_env=pl.DataFrame(list(_per_env(by_env)), schema=PER_ENV_SCHEMA),
-        overall=pl.DataFrame(list(_overall(by_env)), schema=OVERALL_SCHEMA),
+        per_env=pl.DataFrame(list(_per_env(differences)), schema=PER_ENV_SCHEMA),
+        overall=pl.DataFrame(list(_overall(differences)), schema=OVERALL_SCHEMA),
         runs=tuple(run for pair in pairs for run in pair),
         unpaired=len(finished) - sum(run.status == "finished" for pair in pairs for run in pair),
     )
@@ -163,7 +161,7 @@ def _describe_runs_of(finished: list[Run], agent: str) -> str:
 
 
 def _differences(pairs: Sequence[tuple[Run, Run]]) -> dict[tuple[str, str], pl.DataFrame]:
-    """Return the differences of the metrics by mode and environment, a row per seed."""
+    """Return (mode, environment) -> differences of the metrics :data:`COMPARED`, a row per seed."""
     first, second = (failures_as_random(final_numbers(runs)) for runs in zip(*pairs, strict=True))
     rows = first.select("mode", "env", *(first[name] - second[name] for name in COMPARED))
     frames = rows.sort("mode", "env", maintain_order=True).partition_by("mode", "env", as_dict=True)
@@ -189,7 +187,7 @@ def over_envs(differences: list[np.ndarray]) -> dict[str, Any]:
     """Return the columns of ``Comparison.overall`` from ``envs`` on.
 
     Args:
-        differences: an array per environment, shape ``(seeds,)``.
+        differences: differences on each environment, shape ``(seeds,)``.
     """
     means = np.array([values.mean() for values in differences])
     half = welch_half_width(differences) / len(differences)
@@ -214,27 +212,29 @@ def _signs(values: np.ndarray) -> dict[str, int]:
 
 
 def sign_flip_p_value(differences: list[np.ndarray]) -> float:
-    """Return the two-sided p-value of the paired permutation test that two agents do not differ.
+    """Return the two-sided p-value of the paired permutation test of the hypothesis that two agents do not differ.
 
-    If they do not, the runs of a pair can be exchanged, which changes the sign of their difference. The statistic is
-    the mean over environments of the mean differences; the p-value is the share of signs for which its absolute value
-    is at least as large. All 2^n signs of n pairs are tried; with more than 14 pairs, 20000 random ones and the
-    observed ones (Phipson & Smyth 2010, Permutation p-values should never be zero).
+    Under the hypothesis, the runs of a pair can be exchanged, which changes the sign of their difference. The statistic
+    is the mean over environments of the mean differences; the p-value is the fraction of signs for which its absolute
+    value is at least as large as observed. All 2^n signs of n pairs are tried; with more than 14 pairs, 20000 random
+    signs and the observed ones (Phipson & Smyth 2010, Permutation p-values should never be zero).
 
     Args:
-        differences: an array per environment, shape ``(seeds,)``.
+        differences: differences on each environment, shape ``(seeds,)``.
     """
-    shares = np.concatenate([values / (len(values) * len(differences)) for values in differences])
-    min_sum = abs(shares.sum()) - ROUNDING
-    if len(shares) <= EXACT_PAIRS:
-        signs = 1 - 2 * ((np.arange(2 ** len(shares))[:, None] >> np.arange(len(shares))) & 1)
-        return float((np.abs(signs @ shares) >= min_sum).mean())
+    # The statistic is the sum of these terms.
+    terms = np.concatenate([values / (len(values) * len(differences)) for values in differences])
+    count, observed = len(terms), abs(terms.sum()) - ROUNDING
+    if count <= EXACT_PAIRS:
+        # The bits of the numbers below 2^n are all combinations of signs.
+        signs = 1 - 2 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)
+        return float((np.abs(signs @ terms) >= observed).mean())
     # scipy.stats.permutation_test draws the same signs in 2.5 times the time.
     rng = np.random.default_rng(0)
     reached = 0
     for _ in range(DRAWS // CHUNK):
-        signs = 1 - 2 * rng.integers(0, 2, size=(CHUNK, len(shares)))
-        reached += int((np.abs(signs @ shares) >= min_sum).sum())
+        signs = 1 - 2 * rng.integers(0, 2, size=(CHUNK, count))
+        reached += int((np.abs(signs @ terms) >= observed).sum())
     return (1 + reached) / (1 + DRAWS)
 
 

@@ -1,4 +1,4 @@
-"""Choice of an agent's parameter for each environment by its scores on all others (leave one task out)."""
+"""Choose a parameter of an agent for each environment by its scores on all other environments (leave one task out)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 
-#: Metrics and their meanings; all are normalised scores after the last round, so environments can be averaged.
+# Name of a metric -> its meaning. All metrics are normalised scores after the last round, so environments can be
+# averaged.
 METRICS = {"average_score": "score of the average expected reward", "best": "score of the best expected reward so far"}
+# Largest number of problems in an error message.
 SHOWN_PROBLEMS = 5
-
-#: Environment, value of the parameter, seed.
+# Environment, value of the parameter, seed.
 Cell = tuple[str, float, int]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Chosen values of a parameter, and the candidates.
+    """Chosen values of a parameter, and the runs on which the choice is based.
 
     Attributes:
         agent: label of the agent without the parameter: ``"MCBO"``.
@@ -40,7 +41,7 @@ class Choice:
         metric: one of :data:`METRICS`.
         chosen: value for each environment, as it is in the agent's label.
         candidates: the compared values, ascending.
-        seeds, horizons, versions: distinct values of the compared runs.
+        seeds, horizons, versions: distinct values in the compared runs.
         table: one row per environment: ``env``, ``chosen``, and ``<parameter>=<value>`` for each candidate with
             its mean score on all other environments.
     """
@@ -59,13 +60,12 @@ class Choice:
 def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: str = "average_score") -> Choice:
     """Choose for each environment the parameter value with the best mean score on all other environments.
 
-    The procedure of Sussex, Makarova and Krause (2023), A.4, there for beta in {0.05, 0.5, 5}. Scores are normalised
-    (0 for random play, 1 for the optimum), averaged over seeds within an environment and then over environments, so
-    that each environment counts the same. Scores equal to nine decimals are a tie; the smaller value wins it.
+    The procedure is that of Sussex, Makarova and Krause (2023), A.4, where beta is chosen from {0.05, 0.5, 5}. Scores
+    are normalised (0 for random play, 1 for the optimum), and averaged over seeds and then over environments, so that
+    environments have equal weights. Scores that agree to nine decimals are a tie, which the smaller value wins.
 
     Args:
-        runs: runs of any agents; those of other agents, skipped ones and those whose label does not state the
-            parameter are left out.
+        runs: runs; skipped runs, and runs of other agents or without the parameter in their label, are left out.
         agent: name of the agent, with the parameters that all candidates share: ``"MCBO"``.
         parameter: name of the keyword argument that varies: ``"beta"``.
         metric: one of :data:`METRICS`.
@@ -79,7 +79,7 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
     shared = Spec.parse(agent)
     stated = [(run, _stated_value(run, shared, parameter)) for run in runs if run.status != "skipped"]
     candidates = [(run, value) for run, value in stated if value is not None]
-    # Checked before values are put into a set, because they may not be hashable.
+    # This comes before values are put into a set, because they may not be hashable.
     if invalid := [value for _, value in candidates if not isinstance(value, int | float)]:
         raise ArgumentError(f"the values of {parameter} must be numbers; found {', '.join(map(short_repr, invalid))}")
     envs, seeds = sorted({run.env for run, _ in candidates}), sorted({run.seed for run, _ in candidates})
@@ -90,28 +90,24 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
                 f"the choice needs runs of {shared} with at least two {noun}; found {count}. "
                 f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
             )
-    _require_free(envs, seeds)
+    _require_unreserved(envs, seeds)
     cells: dict[Cell, Run] = {}
     for run, value in candidates:
         if run.status != "finished" or run.unverified:
             continue
-        other = cells.setdefault((run.env, value, run.seed), run)
-        if other is not run:
-            both = (f"{cell.agent} with {cell.horizon} rounds by version {cell.version}" for cell in (other, run))
+        earlier = cells.setdefault((run.env, value, run.seed), run)
+        if earlier is not run:
+            both = (f"{cell.agent} with {cell.horizon} rounds by version {cell.version}" for cell in (earlier, run))
             raise ArgumentError(
                 f"there are two runs of {parameter}={value!r} on {run.env} with seed {run.seed}: "
                 f"{', and '.join(both)}; give those of one sweep"
             )
     _require_complete(cells, envs, values, seeds, parameter)
-    # Environments x values, the seeds averaged out.
-    scores = np.array(
-        [
-            [np.mean([final_score(cells[env, value, seed], metric) for seed in seeds]) for value in values]
-            for env in envs
-        ]
-    )
+    all_scores = [final_score(cells[cell], metric) for cell in product(envs, values, seeds)]
+    # Means over seeds, shape (environments, values).
+    scores = np.array(all_scores).reshape(len(envs), len(values), len(seeds)).mean(axis=-1)
     other_means = (scores.sum(axis=0) - scores) / (len(envs) - 1)
-    # The smallest of equally good values.
+    # argmax returns the smallest of equally good values.
     best = other_means.round(TIE_DECIMALS).argmax(axis=1)
     chosen = {env: values[index] for env, index in zip(envs, best, strict=True)}
     columns = {f"{parameter}={value!r}": other_means[:, index] for index, value in enumerate(values)}
@@ -135,7 +131,7 @@ def final_score(run: Run, metric: str) -> float:
 
 
 def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
-    """Return the parameter's value in the label of a run; None if it is not stated, or the run is of another agent."""
+    """Return the parameter's value in the label of a run; None if the label lacks it or is of another agent."""
     if bare_name(run.agent) != shared.name:
         return None
     keywords = Spec.from_label(run.agent).keywords
@@ -143,8 +139,8 @@ def _stated_value(run: Run, shared: Spec, parameter: str) -> Any:
     return value if keywords == shared.keywords else None
 
 
-def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
-    """Require that no seed or instance is reserved for published results, which tuning on them would bias."""
+def _require_unreserved(envs: Iterable[str], seeds: Iterable[int]) -> None:
+    """Check that no seed or instance is reserved for published results, which tuning on them would bias."""
     reserved = [f"seed {seed}" for seed in seeds if seed in PUBLICATION]
     reserved += [env for env in envs if Spec.from_label(env).keywords.get(INSTANCE_SEED) in PUBLICATION]
     if reserved:
@@ -158,7 +154,7 @@ def _require_free(envs: Iterable[str], seeds: Iterable[int]) -> None:
 def _require_complete(
     cells: Mapping[Cell, Run], envs: list[str], values: list[float], seeds: list[int], parameter: str
 ) -> None:
-    """Require a run of every cell, because means over different seeds or environments are not comparable."""
+    """Check that every cell has a run, because means over different seeds or environments are not comparable."""
     missing: defaultdict[str, list[str]] = defaultdict(list)
     for env, value, seed in product(envs, values, seeds):
         if (env, value, seed) not in cells:
@@ -170,7 +166,7 @@ def _require_complete(
 
 
 def write_choice(path: Path, choice: Choice, command: str) -> None:
-    """Record a choice in a YAML file, atomically; choices of other agents, parameters and metrics are kept.
+    """Record a choice in a YAML file, in place of an earlier choice of the same agent, parameter and metric.
 
     The file maps agent, parameter and metric to the choice and its origin, see :func:`read_chosen`.
 
@@ -204,8 +200,10 @@ def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
         stored = read_yaml(path) or {}
     except ArgumentError as error:
         raise ArgumentError(f"cannot read {path}: {error}") from error
-    parameters = stored.values() if isinstance(stored, dict) else [None]
-    if not all(isinstance(p, dict) and all(isinstance(m, dict) for m in p.values()) for p in parameters):
+    # Mappings from parameters, then mappings from metrics.
+    by_parameter = list(stored.values()) if isinstance(stored, dict) else [None]
+    is_valid = all(isinstance(mapping, dict) for mapping in by_parameter)
+    if not is_valid or not all(isinstance(inner, dict) for mapping in by_parameter for inner in mapping.values()):
         raise ArgumentError(
             f"{path} is not a file of chosen parameters: it must map agent, parameter and metric to a choice"
         )

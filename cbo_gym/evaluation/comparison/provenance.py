@@ -1,4 +1,4 @@
-"""Basis of a leaderboard's numbers: unfinished runs, and the origin of the finished ones."""
+"""Describe what a leaderboard's numbers rest on: which runs are missing, and where the others come from."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at
 
 
 def completeness(board: Leaderboard) -> str:
-    """Describe what the comparison lacks: runs that have not ended, rounds that are left out; empty if nothing."""
+    """Describe what a comparison lacks: runs that have not ended, and runs with other rounds; empty if nothing."""
     return " ".join(filter(None, [_unfinished_runs(board), _other_rounds(board)]))
 
 
 def _other_rounds(board: Leaderboard) -> str:
     scored = board.per_env.filter(pl.col("score").is_not_null(), ~pl.col("env").str.ends_with(BLIND))
     others = sorted(set(scored["env"]) - set(compared_over_envs(scored)["env"]))
+    if not others:
+        return ""
     return (
         f"Scores over environments leave out {', '.join(others)}: runs with other numbers of rounds or batches are not "
         "averaged together, and more agents have the others."
-        if others
-        else ""
     )
 
 
@@ -47,12 +47,12 @@ def _unfinished_runs(board: Leaderboard) -> str:
 
 
 def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
-    """List runs without a score and the reason: each failed run, and per agent those skipped or unverified."""
+    """Return descriptions of runs without a score, each with the reason: failed, skipped and unverified runs."""
     rows = [(printable(f"failed: {run.agent} on {run.env}, seed {run.seed}"), run.error) for run in board.failed]
     reasons = {run.agent: run.error for run in reversed(board.skipped)}
     modes = {(run.agent, env_label(run)): run.mode for run in board.skipped}
     for agent in sorted(reasons):
-        counts = Counter(mode for (skipping, _), mode in modes.items() if skipping == agent)
+        counts = Counter(mode for (skipped_agent, _), mode in modes.items() if skipped_agent == agent)
         counts_by_mode = ", ".join(f"{count} {mode}" for mode, count in sorted(counts.items()))
         rows.append((printable(f"skipped: {agent} on {counts_by_mode} environments"), reasons[agent]))
     for agent in sorted({run.agent for run in board.unverified}):
@@ -64,12 +64,12 @@ def incomplete_rows(board: Leaderboard) -> list[tuple[str, str]]:
 
 
 def provenance(board: Leaderboard) -> str:
-    """Name the runs, seeds, versions, dates and machines of the numbers, and the differences among the runs."""
+    """Describe the runs by number, seeds, versions, dates and machines, and the differences among them."""
     return " ".join(provenance_sentences(board))
 
 
 def provenance_sentences(board: Leaderboard) -> list[str]:
-    """Return the sentences of :func:`provenance`: one on all runs, then those on differences."""
+    """Return the sentences of :func:`provenance`: one about all runs, then those about differences."""
     runs = board.table.filter(pl.col("status") == "finished")
     versions, dates, machines = (
         sorted({value for value in runs[name] if value}) for name in ("version", "date", "machine")
@@ -89,10 +89,10 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
 
 
 def mixtures(runs: Collection[Run]) -> list[str]:
-    """List the properties in which finished runs differ, with numbers of runs: ``Mixed numpy: 2.3.1 (8 runs), ...``.
+    """Describe the properties in which finished runs differ: ``Mixed numpy: 2.3.1 (8 runs), 2.4.0 (2 runs)``.
 
-    The code of an agent is compared among its runs, that of an environment among the runs on it; the column
-    ``sources`` has the codes themselves.
+    The code of an agent is compared among its own runs, and the code of an environment among the runs on it. The
+    column ``sources`` of the leaderboard has the code.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     codes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))

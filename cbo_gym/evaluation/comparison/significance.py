@@ -1,7 +1,7 @@
 """Significant differences of ranks: the Friedman test over environments, then Nemenyi's critical difference.
 
 After Demsar (2006), Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 7), sec. 3.2.2: agents are
-ranked on each environment by their mean score; two differ if their mean ranks differ by the critical difference.
+ranked on each environment by their mean score; two agents differ if their mean ranks differ by the critical difference.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TEST = (
 
 @dataclass(frozen=True)
 class Ranking:
-    """Agents of a group by their mean rank over the environments, with the result of the test.
+    """Agents of a group in the order of their mean ranks over the environments, with the results of the tests.
 
     Attributes:
         group: group of the leaderboard.
-        agents: agents that finished all environments of the group, by mean rank, the best first.
-        ranks: their mean ranks, from 1, shape ``(agents,)``; ties share a rank.
+        agents: agents that finished all environments of the group, the best first.
+        ranks: mean rank of each agent, counted from 1, shape ``(agents,)``; ties share a rank.
         envs: number of environments.
-        p_value: p-value of the Friedman test that all agents are alike.
-        critical_difference: critical difference of two mean ranks.
-        groups: sets of indices of agents that do not differ, best first; each agent is in at least one.
+        p_value: p-value of the Friedman test of the hypothesis that all agents are alike.
+        critical_difference: difference of two mean ranks above which agents differ.
+        groups: sets of indices of agents that do not differ, the best first; each agent is in at least one set.
     """
 
     group: str
@@ -47,7 +47,7 @@ class Ranking:
 
     @property
     def letters(self) -> dict[str, str]:
-        """Letters of each agent's groups, from a to z, then a1 and so on; agents without a common letter differ."""
+        """Agent -> letters of its groups, from a to z, then a1 and so on; agents without a common letter differ."""
         names = [f"{ascii_lowercase[number % 26]}{number // 26 or ''}" for number in range(len(self.groups))]
         return {
             agent: "".join(name for name, members in zip(names, self.groups, strict=True) if index in members)
@@ -62,7 +62,7 @@ class Ranking:
 
 
 def ranking(board: Leaderboard, group: str) -> Ranking | str:
-    """Rank a group's agents; return a sentence instead if there are too few agents or environments to test."""
+    """Rank a group's agents; return an explanation instead if there are too few agents or environments to test."""
     rows = compared_over_envs(board.per_env)
     if group != ALL_MODES:
         rows = rows.filter(pl.col("mode") == group)
@@ -73,9 +73,9 @@ def ranking(board: Leaderboard, group: str) -> Ranking | str:
             f"No test of differences: it needs {FEWEST_AGENTS} agents that finished {MIN_SEEDS} seeds on all of "
             f"{FEWEST_ENVS} environments or more; here {len(agents)} did on all {envs}."
         )
-    kept = rows.filter(pl.col("agent").is_in(agents))
-    wide = kept.pivot("agent", index="env", values="score").drop_nulls()
-    return rank(group, agents, wide.select(agents).to_numpy())
+    rows = rows.filter(pl.col("agent").is_in(agents))
+    scores = rows.pivot("agent", index="env", values="score").drop_nulls().select(agents)
+    return rank(group, agents, scores.to_numpy())
 
 
 def rank(group: str, agents: list[str], scores: np.ndarray) -> Ranking:
@@ -106,7 +106,7 @@ def _quantile(count: int) -> float:
 
 
 def _groups(ranks: np.ndarray, difference: float) -> tuple[tuple[int, ...], ...]:
-    """Return the longest runs of ascending ranks that span less than the critical difference."""
+    """Return the largest groups of neighbours in ascending ranks that span less than the critical difference."""
     ends = np.searchsorted(ranks, ranks + difference, side="left")
     starts = [start for start in range(len(ranks)) if start == 0 or ends[start] > ends[start - 1]]
     return tuple(tuple(range(start, int(ends[start]))) for start in starts)
