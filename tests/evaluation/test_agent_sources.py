@@ -60,10 +60,10 @@ def test_what_can_be_imported_is_known_by_its_path_and_the_rest_by_its_name(tmp_
     assert [str(job.agent) for job in plan({"Random": "Random"}, ENV, 1, tmp_path, 2)] == ["Random"]
     jobs = plan([Centre, GPUCB, "Random"], ENV, 1, tmp_path, 2)
     assert [str(job.agent) for job in jobs] == ["tests.support.agents:Centre", "GP-UCB", "Random"]
-    assert all(job.player.sent is None for job in jobs)
+    assert all(job.facts.sent is None for job in jobs)
     (job,) = plan(Centre(), gym.make(ENV), 1, tmp_path, 2)
-    assert (str(job.agent), str(job.cell.env), set(job.player.modes)) == ("Centre", ENV, set(Centre.modes))
-    assert job.player.isolated
+    assert (str(job.agent), str(job.cell.env), set(job.facts.modes)) == ("Centre", ENV, set(Centre.modes))
+    assert job.facts.isolated
     assert import_path(lambda: None) is None
     assert import_path(functools.partial(Centre)) is None
 

@@ -200,10 +200,9 @@ def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
         stored = read_yaml(path) or {}
     except ArgumentError as error:
         raise ArgumentError(f"cannot read {path}: {error}") from error
-    # Mappings from parameters, then mappings from metrics.
-    by_parameter = list(stored.values()) if isinstance(stored, dict) else [None]
+    by_parameter = stored.values() if isinstance(stored, dict) else [None]
     is_valid = all(isinstance(mapping, dict) for mapping in by_parameter)
-    if not is_valid or not all(isinstance(inner, dict) for mapping in by_parameter for inner in mapping.values()):
+    if not is_valid or not all(isinstance(inner, dict) for mapping in stored.values() for inner in mapping.values()):
         raise ArgumentError(
             f"{path} is not a file of chosen parameters: it must map agent, parameter and metric to a choice"
         )

@@ -1,1 +1,1 @@
-"""Presentation of results: tables, figures and the page."""
+"""Present results: tables and figures, as files for a paper, as an HTML page, and in notebooks."""

@@ -1,4 +1,4 @@
-"""Content of a report: each table and figure once, from which files, page and notebook are rendered."""
+"""The content of a report: all of its tables and figures, which other modules write as files and as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cbo_gym.evaluation.report.figures import ReportFigure, env_figures, group_f
 from cbo_gym.evaluation.report.palette import file_names, line_styles
 from cbo_gym.evaluation.report.tables import CaptionedTable, Table
 
-#: Number of decimals of probabilities on the page, so that many columns fit.
+# Number of decimals of probabilities on the page, so that many columns fit.
 PAGE_DECIMALS = 2
 
 
@@ -23,11 +23,11 @@ class Section(NamedTuple):
     """Section of a report: a group, an environment, or tables that few leaderboards have.
 
     Attributes:
-        name: title of the section, label of the environment, or name of the group.
-        file: form of the name for file names and for the page's address.
-        note: remark on the tables.
-        tables: tables by kind or title.
-        figures: figures by kind.
+        name: title of the section: the label of the environment, or the name of the group.
+        file: the name in a form for file names and for links on the page.
+        note: remark on the tables; may be empty.
+        tables: kind or title of a table -> table.
+        figures: kind of a figure -> figure.
     """
 
     name: str
@@ -42,15 +42,15 @@ class Report(NamedTuple):
 
     Attributes:
         board: the leaderboard.
-        styles: styles of its agents, in the order of their names.
+        styles: agent -> style of its lines, in the order of their names.
         groups: sections of groups.
         envs: sections of environments with a finished or failed run.
-        special: tables that few leaderboards have.
-        coverage: numbers of runs of every pair.
-        papers: captions and tables for a paper, by name of file.
-        provenance: origin of the numbers, and sentences on differences among the runs.
+        special: sections with tables that few leaderboards have.
+        coverage: numbers of runs of each agent on each environment.
+        papers: name of a file for a paper -> its tables, with captions.
+        provenance: sentences on the origin of the numbers.
         incomplete: what the sweep lacks; empty if it is complete.
-        unfinished: runs without a score, and the reasons.
+        unfinished: descriptions of runs without a score, and the reasons.
     """
 
     board: Leaderboard
@@ -73,40 +73,34 @@ class Report(NamedTuple):
 def report_of(board: Leaderboard) -> Report:
     """Compute the content of a leaderboard's report."""
     rankings = {group: ranking(board, group) for group in board.groups}
-    envs = file_names(set(board.per_env["env"]))
-    of_groups = {
-        group: {
-            "overall": tables.with_ranks(tables.overall_table(board, group), ranked),
-            "pairs": tables.improvement_table(board, group, PAGE_DECIMALS),
-        }
-        for group, ranked in rankings.items()
-    }
-    of_envs = {env: {"means": tables.env_table(board, env), "choices": tables.choice_table(board, env)} for env in envs}
     special = [
         Section("GAP and PA-GAP", "gap", tables.GAP_NOTE, tables.gap_tables(board)),
         Section("Without the true graph", "graph-loss", tables.GRAPH_LOSS_NOTE, tables.graph_loss_tables(board)),
         Section("On instances", "instances", tables.INSTANCES_NOTE, tables.instance_tables(board)),
     ]
-    coverage, papers = tables.coverage_table(board), tables.paper_tables(board, rankings, of_envs)
     styles = dict(sorted(line_styles(board.table["agent"]).items(), key=lambda item: item[0].lower()))
-    runs = by_env(board.runs)
     groups = []
     for group, file in file_names(board.groups).items():
-        note = ranked if isinstance(ranked := rankings[group], str) else f"{ranked.test_in_short}."
+        ranked = rankings[group]
+        note = ranked if isinstance(ranked, str) else f"{ranked.test_in_short}."
+        overall = tables.with_ranks(tables.overall_table(board, group), ranked)
+        pairs = tables.improvement_table(board, group, PAGE_DECIMALS)
         figures = group_figures(board, group, file, ranked, styles)
-        groups.append(Section(group, file, note, of_groups[group], figures))
+        groups.append(Section(group, file, note, {"overall": overall, "pairs": pairs}, figures))
+    runs, envs = by_env(board.runs), []
+    for env, file in file_names(set(board.per_env["env"])).items():
+        env_tables = {"means": tables.env_table(board, env), "choices": tables.choice_table(board, env)}
+        figures = env_figures(env, file, runs[env], styles) if env in runs else {}
+        envs.append(Section(env, file, "", env_tables, figures))
     return Report(
-        board,
-        styles,
-        groups,
-        [
-            Section(env, file, "", of_envs[env], env_figures(env, file, runs[env], styles) if env in runs else {})
-            for env, file in envs.items()
-        ],
-        [section for section in special if section.tables],
-        coverage,
-        papers,
-        provenance_sentences(board),
-        completeness(board),
-        incomplete_rows(board),
+        board=board,
+        styles=styles,
+        groups=groups,
+        envs=envs,
+        special=[section for section in special if section.tables],
+        coverage=tables.coverage_table(board),
+        papers=tables.paper_tables(board, rankings, {section.name: section.tables for section in envs}),
+        provenance=provenance_sentences(board),
+        incomplete=completeness(board),
+        unfinished=incomplete_rows(board),
     )

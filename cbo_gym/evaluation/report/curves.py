@@ -1,4 +1,4 @@
-"""Curves of a report, computed once: :mod:`.plots` draws them with Matplotlib, :mod:`.page` as interactive charts."""
+"""Compute the curves of a report, which :mod:`.plots` draws with Matplotlib and :mod:`.page` as interactive charts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from cbo_gym.evaluation.runs.results import Run, stack_curves
 from cbo_gym.problems import build_problem
 
 Array = np.ndarray
+# Agent, or another name in the legend -> style of its line.
 LineStyles = Mapping[str, LineStyle]
-#: Names of objectives, and the Pareto front, shape ``(n, objectives)``
+# Names of objectives, and the Pareto front, shape ``(n, objectives)``.
 Front = tuple[list[str], np.ndarray]
 # Column of a run with the expected rewards of its recommended actions.
 RECOMMENDED = "recommended_rewards"
@@ -32,17 +33,17 @@ RECOMMENDED = "recommended_rewards"
 BOOTSTRAP_DRAWS = 1000
 # Largest number of ticks on a logarithmic axis.
 MAX_TICKS = 5
-#: Smallest simple regret that is drawn, divided by the gap between the optimum and random play.
+# Smallest simple regret that is drawn, divided by the gap between the optimum and random play.
 MIN_SIMPLE_REGRET = 1e-4
-#: Largest number of choices with a separate line; the others are added up.
+# Largest number of target sets or scopes with a separate line; the others share one.
 MAX_CHOICES = 8
-# Legend of the sum of the other choices.
+# Name of the line of the others.
 OTHERS = "others"
 # Limits of a vertical axis of shares.
 SHARE_LIMITS = (0.0, 1.02)
 # Number of steps of an axis of costs.
 COST_STEPS = 150
-#: Largest number of points of a line on a page, about one per pixel.
+# Largest number of points of a line on a page, about one per pixel.
 MAX_CHART_ROUNDS = 150
 
 
@@ -51,10 +52,10 @@ class Curve:
     """Mean over seeds with its spread.
 
     Attributes:
-        x: rounds from 1, or other values on the horizontal axis, shape ``(n,)``.
+        x: positions on the horizontal axis, such as rounds from 1, shape ``(n,)``.
         mean: mean over seeds, shape ``(n,)``.
         low, high: ends of the 95 % interval of the mean, shape ``(n,)``; None with fewer than five seeds.
-        runs: each run if there are two to four seeds, shape ``(seeds, n)``; otherwise shape ``(0, n)``.
+        runs: the single runs if there are two to four seeds, shape ``(seeds, n)``; otherwise empty, shape ``(0, n)``.
         seeds: number of seeds.
     """
 
@@ -67,14 +68,14 @@ class Curve:
 
 
 def curve(values: Array, floor: float = -np.inf, x: Array | None = None) -> Curve:
-    """Compute the mean and its interval in every round, or at other values of x.
+    """Compute the mean over seeds and its interval, in every round or at other positions.
 
     The interval is a percentile bootstrap of the seeds, see :func:`aggregate.bootstrap`.
 
     Args:
         values: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
         floor: lower values are raised to it, for logarithmic axes.
-        x: shape ``(rounds,)``; None for the rounds from 1.
+        x: positions on the horizontal axis, shape ``(rounds,)``; None for the rounds from 1.
     """
     known = ~np.isnan(values).any(axis=0)
     x, values = (np.arange(1, len(known) + 1) if x is None else x)[known], values[:, known]
@@ -89,7 +90,7 @@ def curve(values: Array, floor: float = -np.inf, x: Array | None = None) -> Curv
 
 @cache
 def _bootstrap(seeds: int) -> Array:
-    """Return weights of resamples, shape ``(draws, seeds)``; the same each time, so that figures agree."""
+    """Return weights of resamples, shape ``(draws, seeds)``, always the same, so that figures can be reproduced."""
     return aggregate.bootstrap(np.zeros((1, seeds)), BOOTSTRAP_DRAWS, np.random.default_rng(0)).weights()[:, 0]
 
 
@@ -100,8 +101,8 @@ class HorizontalAxis:
     Attributes:
         title: title of the axis.
         matplotlib_title: title with mathematics, for Matplotlib.
-        x: values at which curves are drawn, shape ``(n,)``.
-        chart_x: the values of ``x`` that interactive charts show.
+        x: positions at which curves are drawn, shape ``(n,)``.
+        chart_x: those of them that interactive charts show.
     """
 
     title: str
@@ -110,12 +111,12 @@ class HorizontalAxis:
     chart_x: Array
 
     def values(self, runs: Sequence[Run], curves: Array) -> Array:
-        """Convert values after each round, shape ``(seeds, rounds)``, to values at x, shape ``(seeds, n)``."""
+        """Convert values after each round, shape ``(seeds, rounds)``, to values at ``x``, shape ``(seeds, n)``."""
         return curves
 
 
 class Rounds(HorizontalAxis):
-    """Rounds of finished runs of one environment."""
+    """Horizontal axis of rounds, for finished runs of one environment."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         horizon = runs[0].horizon
@@ -124,37 +125,36 @@ class Rounds(HorizontalAxis):
 
 
 class CostPaid(HorizontalAxis):
-    """Cumulative cost of the actions of finished runs of one environment.
+    """Horizontal axis of the cumulative cost of actions, for finished runs of one environment.
 
     Runs reach a cost after different numbers of rounds. The value of a run at a cost c is its value after the last
     round whose cumulative cost is at most c: NaN before the first round, and constant after the end of the run. An
-    agent's curve ends at the cost of its most expensive run. If a quantity is missing in a round, as a recommendation
-    may be, the latest earlier value is used.
+    agent's curve ends at the cost of its most expensive run. In rounds without a value, such as a recommendation, the
+    last earlier value is used.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        paid = [
-            _cumulative_costs(runs_of_agent) for runs_of_agent in by_agent(runs, {run.agent for run in runs}).values()
-        ]
-        ends = np.array([(costs[:, 0].max(), costs[:, -1].max()) for costs in paid])
+        groups = by_agent(runs, {run.agent for run in runs}).values()
+        costs_by_agent = [_cumulative_costs(group) for group in groups]
+        ends = np.array([(costs[:, 0].max(), costs[:, -1].max()) for costs in costs_by_agent])
         x = np.unique([*np.linspace(0.0, ends.max(), COST_STEPS + 1), *ends.ravel()])
         super().__init__("Cost paid", "Cost paid", x, x)
 
     def values(self, runs: Sequence[Run], curves: Array) -> Array:
-        paid = _cumulative_costs(runs)
+        costs = _cumulative_costs(runs)
         last_known = np.maximum.accumulate(np.where(np.isnan(curves), 0, np.arange(curves.shape[1])), axis=1)
         curves = np.take_along_axis(curves, last_known, axis=1)
-        rounds = np.stack([np.searchsorted(costs, self.x, side="right") for costs in paid]) - 1
+        rounds = np.stack([np.searchsorted(costs_of_run, self.x, side="right") for costs_of_run in costs]) - 1
         values = np.take_along_axis(curves, rounds.clip(min=0), axis=1)
-        return np.where((rounds < 0) | (self.x > paid[:, -1].max()), np.nan, values)
+        return np.where((rounds < 0) | (self.x > costs[:, -1].max()), np.nan, values)
 
 
 def _cumulative_costs(runs: Sequence[Run]) -> Array:
-    """Return the cost that each run had paid after each round, shape ``(seeds, rounds)``."""
+    """Return the cost paid by each run up to each round, shape ``(seeds, rounds)``."""
     return np.stack([np.cumsum(run.curve("cost")) for run in runs])
 
 
-#: Class of a horizontal axis: rounds, or cumulative costs.
+# Class of a horizontal axis.
 AxisType = type[Rounds] | type[CostPaid]
 
 
@@ -168,10 +168,10 @@ class Panel:
     """Panel of a figure.
 
     Attributes:
-        title: the quantity that is shown; for choices, the agent.
-        curves: curves by their names in the legend, in its order.
+        title: quantity that is shown; for choices, the agent.
+        curves: name in the legend -> curve, in the order of the legend.
         limits: range of the vertical axis.
-        ticks: ticks of a logarithmic axis; empty for a linear one.
+        ticks: ticks of a logarithmic axis; empty for a linear axis.
     """
 
     title: str
@@ -182,14 +182,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class CurvesFigure:
-    """Panels with one horizontal axis and one legend.
+    """Panels that share a horizontal axis and a legend.
 
     Attributes:
         horizontal: horizontal axis of all panels.
-        styles: styles of the legend's entries, in their order.
+        styles: name in the legend -> style, in the order of the legend.
         panels: at least one panel.
         note: description of the curves, with the number of seeds.
-        read_at: index into ``x`` at which the text description of a chart states values, and words for that position.
+        read_at: index into ``x`` at which the description of a chart in words states values, and words for that
+            position.
     """
 
     horizontal: HorizontalAxis
@@ -200,12 +201,12 @@ class CurvesFigure:
 
 
 def by_env(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Return the runs of each environment, sorted by its label."""
+    """Return label of an environment -> its runs, sorted by labels."""
     return {env: list(group) for env, group in groupby(sorted(runs, key=env_label), env_label)}
 
 
 def by_agent(runs: Iterable[Run], agents: Iterable[str]) -> dict[str, list[Run]]:
-    """Return the runs of each agent that has any, in the order of the agents."""
+    """Return agent -> its runs, for the agents that have any, in the given order of agents."""
     runs = list(runs)
     by_label = {agent: [run for run in runs if run.agent == agent] for agent in agents}
     return {agent: group for agent, group in by_label.items() if group}
@@ -221,33 +222,35 @@ def regret_figure(runs: Sequence[Run], styles: LineStyles, against: AxisType = R
         styles: styles of the agents, in the order of the legend.
         against: horizontal axis, Rounds or CostPaid.
     """
-    horizontal, of_agent = against(runs), by_agent(runs, styles)
+    horizontal, groups = against(runs), by_agent(runs, styles)
     average: dict[str, Curve] = {}
     simple: dict[str, Curve] = {}
-    for agent, runs_of_agent in of_agent.items():
+    for agent, runs_of_agent in groups.items():
         gaps = np.array([[run.optimum - run.random_value] for run in runs_of_agent])
         columns = (("average_regret", -np.inf, average), ("simple_regret", MIN_SIMPLE_REGRET, simple))
         for column, floor, curves in columns:
             regrets = horizontal.values(runs_of_agent, stack_curves(runs_of_agent, [column])[column] / gaps)
             curves[agent] = curve(regrets, floor, horizontal.x)
-    limits = log_limits([c.mean for c in simple.values()])
+    limits = log_limits([line.mean for line in simple.values()])
     panels = [
-        Panel("Average regret (1 = random play)", average, linear_limits([c.mean for c in average.values()])),
+        Panel("Average regret (1 = random play)", average, linear_limits([line.mean for line in average.values()])),
         Panel("Simple regret (1 = random play)", simple, limits, log_ticks(*limits)),
     ]
-    return CurvesFigure(horizontal, {agent: styles[agent] for agent in of_agent}, panels, _seeds_note(average.values()))
+    return CurvesFigure(horizontal, {agent: styles[agent] for agent in groups}, panels, _seeds_note(average.values()))
 
 
 def _seeds_note(curves: Iterable[Curve]) -> str:
     """Describe the numbers of seeds of the curves and how their spread is drawn."""
-    counts = sorted({c.seeds for c in curves})
-    if counts == [1]:
+    counts = [line.seeds for line in curves]
+    fewest, most = min(counts), max(counts)
+    if most == 1:
         return "1 seed"
-    enough = aggregate.MIN_SEEDS
-    bands, thin = "95 % bootstrap intervals", "single runs thin"
-    mixed = f"{bands} from {enough} seeds on, below {thin}"
-    spread = thin if counts[-1] < enough else bands if counts[0] >= enough else mixed
-    return f"Means of {' to '.join(dict.fromkeys([str(counts[0]), str(counts[-1])]))} seeds; {spread}"
+    spread = "95 % bootstrap intervals"
+    if most < aggregate.MIN_SEEDS:
+        spread = "single runs thin"
+    elif fewest < aggregate.MIN_SEEDS:
+        spread += f" from {aggregate.MIN_SEEDS} seeds on, below single runs thin"
+    return f"Means of {fewest if fewest == most else f'{fewest} to {most}'} seeds; {spread}"
 
 
 def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: AxisType = Rounds) -> CurvesFigure:
@@ -275,7 +278,7 @@ def choice_figure(runs: Sequence[Run], agents: Iterable[str], against: AxisType 
 
 
 def choice_styles(runs: Sequence[Run]) -> dict[str, LineStyle]:
-    """Return a style for each of the eight target sets or scopes chosen most, and one for all others."""
+    """Return name -> style of the eight target sets or scopes that were chosen most, and of all others together."""
     counts: Counter[str] = Counter()
     for run in runs:
         for choice, count in zip(*np.unique(run.curve("choice"), return_counts=True), strict=True):
@@ -284,34 +287,34 @@ def choice_styles(runs: Sequence[Run]) -> dict[str, LineStyle]:
     return {name: line_style(index) for index, name in enumerate(names)}
 
 
-def choice_frequencies(runs: Sequence[Run], named: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return frequencies of choices, shape ``(seeds, rounds)`` each: those in ``named``, and the sum of the others."""
+def choice_frequencies(runs: Sequence[Run], separate: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return name -> frequencies of the ``separate`` choices, and the sum of the others: shape ``(seeds, rounds)``."""
     names = runs[0].choices
     curves = np.stack([running_frequencies(run.curve("choice"), len(names)) for run in runs])
     chosen = {name: index for index, name in enumerate(names) if curves[:, -1, index].any()}
-    frequencies = {name: curves[..., chosen[name]] for name in named if name in chosen}
+    frequencies = {name: curves[..., chosen[name]] for name in separate if name in chosen}
     if others := [index for name, index in chosen.items() if name not in frequencies]:
         frequencies[OTHERS] = curves[..., others].sum(axis=-1)
     return frequencies
 
 
 def profile_figure(board: Leaderboard, group: str, styles: LineStyles | None = None) -> CurvesFigure:
-    """Return the share of runs above each score, with bands for agents with at least five seeds on every environment.
+    """Return the fraction of runs above each score; agents with five seeds on every environment have intervals.
 
     Args:
         board: the leaderboard.
         group: one of its groups.
-        styles: styles of its agents; by default those of the group's agents alone.
+        styles: styles of all agents of a report; None for styles of the group's agents.
     """
     overall = board.overall.filter(pl.col("group") == group)
-    banded = set(overall.filter(ENOUGH_SEEDS)["agent"])
+    with_interval = set(overall.filter(ENOUGH_SEEDS)["agent"])
     profiles = board.profiles.filter(pl.col("group") == group).partition_by("agent", as_dict=True)
     styles = styles or line_styles(str(agent) for (agent,) in profiles)
     curves = {}
     for agent in (agent for agent in styles if (agent,) in profiles):
         columns = profiles[agent,].select("threshold", pl.col("^fraction.*$").cast(pl.Float64))
         x, share, *ends = (column.to_numpy() for column in columns)
-        low, high = ends if agent in banded else (None, None)
+        low, high = ends if agent in with_interval else (None, None)
         curves[agent] = Curve(x, share, low, high, np.empty((0, len(share))), 0)
     panel = Panel("Share of runs with a score above s", curves, SHARE_LIMITS)
     note, agent_styles = "Performance profiles: higher is better", {agent: styles[agent] for agent in curves}
@@ -320,7 +323,7 @@ def profile_figure(board: Leaderboard, group: str, styles: LineStyles | None = N
 
 
 def linear_limits(means: Sequence[Array]) -> tuple[float, float]:
-    """Return the range of an axis from 0, or below the lowest negative mean, to above the highest mean."""
+    """Return the range of an axis from 0, or below the lowest mean if it is negative, to above the highest mean."""
     heights = np.concatenate(means)
     low, high = min(0.0, float(heights.min())), float(heights.max())
     span = high - low or 1.0
@@ -328,7 +331,7 @@ def linear_limits(means: Sequence[Array]) -> tuple[float, float]:
 
 
 def log_limits(means: Sequence[Array]) -> tuple[float, float]:
-    """Return the range of a logarithmic axis: positive means with a margin, at least a factor of ten."""
+    """Return the range of a logarithmic axis for positive means: with a margin, and at least a factor of ten."""
     heights = np.concatenate(means)
     low, high = np.log10(heights.min()), np.log10(heights.max())
     margin = max(0.08 * (high - low), 0.5 * (1.0 - (high - low)), 0.05)
@@ -336,7 +339,7 @@ def log_limits(means: Sequence[Array]) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return at most :data:`MAX_TICKS` ticks in a logarithmic range: powers of ten, and multiples in a short range."""
+    """Return at most :data:`MAX_TICKS` ticks of a logarithmic axis: powers of ten, and their multiples if they fit."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         values = [float(f"{digit}e{power}") for power in powers for digit in digits]
@@ -354,7 +357,7 @@ def format_tick(value: float) -> str:
 def known_front(runs: Sequence[Run]) -> Front | None:
     """Return the names of the objectives and the recorded Pareto front of the runs' environment.
 
-    None if a run lacks the column :data:`RECOMMENDED`, or if no front is recorded.
+    The result is None if no front is recorded, or a run lacks the column :data:`RECOMMENDED`.
     """
     env = runs[0].env
     entry = find_entry(env) if Spec.parse(env).name == env else None

@@ -1,4 +1,4 @@
-"""Figures of a report: what each shows, and its files and drawings."""
+"""The figures of a report: what each shows, its file, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cbo_gym.evaluation.report.curves import CurvesFigure, LineStyles
 from cbo_gym.evaluation.runs.counted import without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 
+# Horizontal axes of figures of an environment: suffix of the file, axis, and addition to the caption.
 AGAINST: tuple[tuple[str, curves.AxisType, str], ...] = (
     ("", curves.Rounds, ""),
     ("-cost", curves.CostPaid, " Against the cost paid: a run has the value that it had reached at that cost."),
@@ -25,15 +26,15 @@ AGAINST: tuple[tuple[str, curves.AxisType, str], ...] = (
 
 
 class ReportFigure(NamedTuple):
-    """Figure of a report.
+    """A figure of a report.
 
     Attributes:
         file: name of the file without a suffix.
         draw: function that draws the figure with Matplotlib.
-        curves: curves of its interactive chart; None if it has no chart.
+        curves: curves of its interactive chart; None without a chart.
         caption: caption of the chart.
-        by_agent: whether the lines of the chart are those of agents.
-        on_page: whether the page shows the drawing itself.
+        by_agent: whether each line of the chart is an agent.
+        on_page: whether the page shows the drawing, instead of a chart.
     """
 
     file: str
@@ -47,18 +48,19 @@ class ReportFigure(NamedTuple):
 def group_figures(
     board: Leaderboard, group: str, file: str, ranked: Ranking | str, styles: LineStyles
 ) -> dict[str, ReportFigure]:
-    """Return the figures of a group by their kind; ``file`` is the suffix of the names of their files."""
+    """Return kind -> figure of a group; ``file`` is the end of the names of their files."""
     content = curves.profile_figure(board, group, styles)
-    draw = {"scores": partial(plots.score_intervals, board, group, styles)}
+    functions = {"scores": partial(plots.score_intervals, board, group, styles)}
     if known_improvement(board, group).height:
-        draw["improvement"] = partial(plots.improvement_matrix, board, group)
+        functions["improvement"] = partial(plots.improvement_matrix, board, group)
     runs = without_blind_runs(board.runs)
     if timed := [run for run in runs if has_targets(run) and group in (ALL_MODES, run.mode)]:
-        draw["targets"] = partial(plots.draw_targets, timed, styles)
+        functions["targets"] = partial(plots.draw_targets, timed, styles)
     if isinstance(ranked, Ranking):
-        draw["ranks"] = partial(plots.critical_differences, ranked, styles)
+        functions["ranks"] = partial(plots.critical_differences, ranked, styles)
     figures = {
-        kind: ReportFigure(f"{kind}-{file}", function, on_page=kind == "targets") for kind, function in draw.items()
+        kind: ReportFigure(f"{kind}-{file}", function, on_page=kind == "targets")
+        for kind, function in functions.items()
     }
     profiles = partial(plots.draw_profiles, group, content)
     figures["profiles"] = ReportFigure(f"profiles-{file}", profiles, content, f"{content.note}.")
@@ -66,7 +68,7 @@ def group_figures(
 
 
 def env_figures(env: str, file: str, runs: Sequence[Run], styles: LineStyles) -> dict[str, ReportFigure]:
-    """Return the known Pareto front, and regrets and choices against rounds, and against costs if all runs have any."""
+    """Return kind -> figure of an environment: its Pareto front, and regrets and choices against rounds and costs."""
     figures = {}
     if front := curves.known_front(runs):
         draw = partial(plots.draw_fronts, env, runs, front, styles)
@@ -85,20 +87,20 @@ def env_figures(env: str, file: str, runs: Sequence[Run], styles: LineStyles) ->
 def write_figures(
     figures: Sequence[ReportFigure], folder: Path, formats: Sequence[str], on_figure: Callable[[int, int], object]
 ) -> dict[str, str]:
-    """Write figures in the given formats; return those that the page shows, as SVG by file.
+    """Write figures in the given formats; return file -> SVG of the drawings that the page shows.
 
     Raises:
-        ArgumentError: for another format, before anything is written.
+        ArgumentError: for an unknown format, before anything is written.
     """
     plots.require_formats(formats)
     drawings = {}
-    for done, figure in enumerate(figures, start=1):
+    for count, figure in enumerate(figures, start=1):
         if not formats and not figure.on_page:
             continue
         drawing = figure.draw()
         if formats:
             plots.save(drawing, folder, figure.file, formats)
-            on_figure(done, len(figures))
+            on_figure(count, len(figures))
         if figure.on_page:
             drawings[figure.file] = svg_of(drawing)
     return drawings

@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX for a paper, and a few in Markdown between the markers of an existing file."""
+"""Write tables in Markdown and LaTeX for a paper, and results in Markdown into an existing file such as a README."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from cbo_gym.evaluation.report.tables import (
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Return the lines between which a part of a file is replaced."""
+    """Return the first and the last line around the section ``name`` of a Markdown file, which can be replaced."""
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
 BEGIN, END = marks("results")
-#: Largest number of rows of a floating table; longer tables break over pages.
+# Largest number of rows of a floating table; longer tables break over pages.
 MAX_FLOATING_ROWS = 40
-LATEX = {
+# Characters that LaTeX would not show literally -> commands.
+LATEX_COMMANDS = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -49,19 +50,15 @@ LATEX = {
 
 
 def write_results(path: Path, board: Leaderboard) -> None:
-    """Replace the content between the lines :data:`BEGIN` and :data:`END` of a file by :func:`results`.
-
-    Raises:
-        ArgumentError: as :func:`with_part`.
-    """
+    """Replace the section between the lines :data:`BEGIN` and :data:`END` of a file; errors are those of with_part."""
     write_text(path, with_part(path, "results", results(board)))
 
 
 def with_part(path: Path, name: str, section: str) -> str:
-    """Return the content of a file with other lines between the :func:`marks` of a name.
+    """Return the content of a file with another section between the :func:`marks` of a name.
 
     Raises:
-        ArgumentError: if the file is missing, or does not have each of the two marks once, in this order.
+        ArgumentError: if the file is missing, or does not have both marks once, in this order.
     """
     marker_lines = list(marks(name))
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
@@ -75,53 +72,55 @@ def with_part(path: Path, name: str, section: str) -> str:
 
 
 def results(board: Leaderboard) -> str:
-    """Return a table per mode, with the scores over its environments and on each, and the origin of the numbers."""
+    """Return a table for each mode, with scores over its environments and on each, and the origin of the numbers."""
     modes = [group for group in board.groups if group != ALL_MODES]
     notes = f"{SCORE_NOTE} {SECONDS_NOTE}"
     return "\n".join([*(_mode_table(board, mode) for mode in modes), notes, "", escape(provenance(board)), ""])
 
 
 def write_papers(papers: Mapping[str, Sequence[CaptionedTable]], folder: Path) -> None:
-    """Write tables to ``folder`` in LaTeX and Markdown, by the names of their files."""
+    """Write the tables of each file to ``folder``, in LaTeX and Markdown."""
     for name, tables in papers.items():
         write_text(folder / f"{name}.tex", latex(tables))
         write_text(folder / f"{name}.md", markdown(tables))
 
 
 def markdown(tables: Iterable[CaptionedTable]) -> str:
-    """Format tables in Markdown, each below its caption, the best values in bold."""
+    """Format tables in Markdown, each below its caption, with the best values in bold."""
     sections = []
     for caption, table in tables:
         body = [[f"**{escape(str(cell))}**" if cell.best else escape(str(cell)) for cell in row] for row in table.rows]
-        sections.append(f"{escape(caption)}\n\n{_lines(list(map(escape, table.header)), body)}")
+        sections.append(f"{escape(caption)}\n\n{_format_table(list(map(escape, table.header)), body)}")
     return "\n".join(sections)
 
 
-def _lines(header: list[str], rows: list[list[str]]) -> str:
-    """Format a table of escaped cells, the first column to the left, the others to the right."""
+def _format_table(header: list[str], rows: list[list[str]]) -> str:
+    """Format a table of escaped cells; the first column is aligned to the left, the others to the right."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *rows])
 
 
 def _mode_table(board: Leaderboard, mode: str) -> str:
+    """Return a table with a row for each agent: scores over environments, on each environment, and seconds."""
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs = rows["env"].unique().sort().to_list()
     scores = {(row["agent"], row["env"]): _cell(row, board.seeds) for row in rows.iter_rows(named=True)}
     columns = ("iqm", "average_score", "seconds")
     agents = board.overall.filter(pl.col("group") == mode)["agent"]
-    overall = zip(agents, overall_table(board, mode, columns).rows, strict=True)
-    ranked = {agent: cells[-len(columns) :] for agent, cells in overall}
-    ranked |= {agent: [Cell(MISSING)] * 3 for agent in rows["agent"].unique().sort() if agent not in ranked}
-    iqm, play, seconds = (OVERALL[name] for name in columns)
-    lines = [[mode, iqm, play, *(env.removeprefix("CBO/") for env in envs), seconds]]
-    for agent, (*first, last) in ranked.items():
-        lines.append([agent, *map(str, first), *(scores.get((agent, env), MISSING) for env in envs), str(last)])
+    overall_rows = zip(agents, overall_table(board, mode, columns).rows, strict=True)
+    overall = {agent: list(map(str, row[-len(columns) :])) for agent, row in overall_rows}
+    for agent in rows["agent"].unique().sort():
+        overall.setdefault(agent, [MISSING] * len(columns))
+    iqm_title, play_title, seconds_title = (OVERALL[name] for name in columns)
+    lines = [[mode, iqm_title, play_title, *(env.removeprefix("CBO/") for env in envs), seconds_title]]
+    for agent, (iqm, play, seconds) in overall.items():
+        lines.append([agent, iqm, play, *(scores.get((agent, env), MISSING) for env in envs), seconds])
     header, *body = [list(map(escape, line)) for line in lines]
-    return _lines(header, body)
+    return _format_table(header, body)
 
 
 def _cell(row: dict[str, Any], seeds: int) -> str:
-    """Format a score, with the number of seeds if some are missing and that of failed runs in brackets."""
+    """Format a score, followed by the numbers of seeds and of failed runs in brackets if some are missing or failed."""
     remarks = [f"{row['seeds']} of {seeds} seeds"] if 0 < row["seeds"] < seeds else []
     remarks += [f"{row['failed']} failed"] if row["failed"] else []
     score = str(number(row["score"], row["score_half"]))
@@ -129,7 +128,7 @@ def _cell(row: dict[str, Any], seeds: int) -> str:
 
 
 def escape(string: str) -> str:
-    """Escape characters that Markdown would not show literally; an underscore inside a word is shown."""
+    """Escape characters that Markdown would not show literally; it does show underscores inside words."""
     return re.sub(r"[\\|<*`$~&]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", printable(string))
 
 
@@ -161,4 +160,4 @@ def _latex_cell(cell: Cell) -> str:
 
 def escape_latex(string: str) -> str:
     """Escape characters that LaTeX would not show literally."""
-    return "".join(LATEX.get(character, character) for character in printable(string))
+    return "".join(LATEX_COMMANDS.get(character, character) for character in printable(string))

@@ -1,4 +1,4 @@
-"""Report of a leaderboard as files, with a self-contained HTML page; runs and leaderboards in notebooks."""
+"""Write the report of a leaderboard as files and a self-contained HTML page, and show results in notebooks."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ from cbo_gym.evaluation.report.tables import HEADS, SCORE_NOTE, SECONDS_NOTE, ov
 from cbo_gym.evaluation.runs.results import Run, last_line
 
 ASSETS = "cbo_gym.evaluation.report"
-#: Largest number of characters of an agent's label in a table.
+# Largest number of characters of an agent's label in a table.
 NAME_WIDTH = 60
-#: Number of significant digits of a chart's values.
+# Number of significant digits of a chart's values.
 DIGITS = 4
-#: Largest number of lines that the description of a panel lists.
+# Largest number of lines that the description of a panel lists.
 MAX_DESCRIBED = 12
+# Columns of tables in a notebook.
 NOTEBOOK_COLUMNS = ("iqm", "average_score", "seconds")
-#: Largest number of environments for which a notebook shows curves.
+# Largest number of environments for which a notebook shows curves.
 MAX_NOTEBOOK_ENVS = 12
 
 
@@ -52,26 +53,26 @@ def write_report(
     """Write ``report.html``, the tables, and ``figures/`` to ``folder``.
 
     The tables are those of :class:`Leaderboard` as CSV and Parquet: ``overall``, ``per_env``, ``profiles``,
-    ``improvement``, ``choices`` and, with one row per run, ``runs``. Four are written in LaTeX and Markdown too:
-    ``overall``, ``per_env``, ``improvement`` and ``choices``.
+    ``improvement``, ``choices`` and, with one row per run, ``runs``. ``overall``, ``per_env``, ``improvement`` and
+    ``choices`` are also written in LaTeX and Markdown.
 
     Args:
         board: the leaderboard.
-        folder: created if missing; files of the same names are replaced.
-        on_figure: called after each figure with its number, from 1, and the number of figures.
+        folder: folder of the report, created if missing; files of the same names are replaced.
+        on_figure: called after each figure with its number, from 1, and the number of all figures.
         formats: formats of the figures: ``png``, ``pdf``, ``svg``; empty for no figures.
 
     Returns:
         Path of the HTML page, which holds all tables and curves.
 
     Raises:
-        ArgumentError: for another format.
+        ArgumentError: for an unknown format.
     """
     folder, report = Path(folder), report_of(board)
     drawings = write_figures(report.figures, folder / "figures", formats, on_figure)
     for name, frame in board.frames.items():
         write_text(folder / f"{name}.csv", csv_of(frame))
-        # Not written by Polars, whose error on a full disk does not name the file.
+        # Polars does not write the file, because its error on a full disk does not name it.
         content = BytesIO()
         frame.write_parquet(content)
         write_bytes(folder / f"{name}.parquet", content.getvalue())
@@ -114,14 +115,15 @@ def _page(report: Report, drawings: Mapping[str, str], formats: Sequence[str]) -
 
 
 def _uplot(name: str) -> str:
-    """Read a file of uPlot, which draws the curves; importing its Python package would import IPython."""
+    """Return a file of the JavaScript library uPlot; importing its Python package would import IPython."""
     return Path(str(distribution("uplot-python").locate_file(f"uplot/static/{name}"))).read_text(encoding="utf-8")
 
 
 def chart(figure: CurvesFigure) -> dict[str, Any]:
-    """Return the data of a chart: columns, titles and descriptions of panels, and numbers.
+    """Return the data of an interactive chart for the page's template.
 
-    The numbers are deflated JSON in base64.
+    ``columns`` is the number of columns of panels, ``panels`` has their titles and descriptions, and ``packed`` the
+    curves for report.js, as deflated JSON in base64.
     """
     keys, x = list(figure.styles), figure.horizontal.chart_x
     panels = [
@@ -139,24 +141,25 @@ def chart(figure: CurvesFigure) -> dict[str, Any]:
         "legend": [{"name": printable(name), **asdict(style)} for name, style in figure.styles.items()],
         "panels": panels,
     }
-    few = len(panels) <= 2
+    columns = len(panels)
+    if columns > 2:
+        # Leave as few cells of the last row empty as possible.
+        columns = min((3, 4, 2), key=lambda count: -len(panels) % count)
     return {
-        # The number of columns, of 3, 4 and 2, that leaves the fewest cells empty.
-        "columns": len(panels) if few else min((3, 4, 2), key=lambda columns: -len(panels) % columns),
+        "columns": columns,
         "panels": [(printable(panel.title), _description(panel, figure.read_at)) for panel in figure.panels],
         "packed": b64encode(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)).decode(),
     }
 
 
 def _line(curve: Curve, x: np.ndarray) -> dict[str, Any]:
-    """Return a curve at ``x`` with a few digits; None if it is not known there."""
+    """Return a curve at ``x`` with a few digits, and None where it has no value."""
     indices = np.searchsorted(curve.x, x)
-    known = np.isin(x, curve.x)
+    has_value = np.isin(x, curve.x)
 
     def to_digits(values: np.ndarray) -> list[float | None]:
-        return [
-            float(f"{values[k]:.{DIGITS}g}") if is_known else None for k, is_known in zip(indices, known, strict=True)
-        ]
+        rounded = [float(f"{values[index]:.{DIGITS}g}") for index in indices.clip(max=len(values) - 1)]
+        return [value if known else None for value, known in zip(rounded, has_value, strict=True)]
 
     ends = {name: None if end is None else to_digits(end) for name, end in (("low", curve.low), ("high", curve.high))}
     return {"mean": to_digits(curve.mean), **ends, "runs": list(map(to_digits, curve.runs))}
@@ -164,16 +167,16 @@ def _line(curve: Curve, x: np.ndarray) -> dict[str, Any]:
 
 def _description(panel: Panel, read_at: tuple[int, str]) -> str:
     """Describe a panel in a sentence, for readers who cannot see it."""
-    index, where = read_at
+    index, position = read_at
     short = shorten(panel.curves, 40)
-    ends = sorted((float(curve.mean[index]), short[name]) for name, curve in panel.curves.items())
-    values = ", ".join(f"{name} {value:.3g}" for value, name in ends[:MAX_DESCRIBED])
-    remainder = f" and {len(ends) - MAX_DESCRIBED} more" if len(ends) > MAX_DESCRIBED else ""
-    return f"{printable(panel.title)} {where}, lowest first: {values}{remainder}."
+    values = sorted((float(curve.mean[index]), short[name]) for name, curve in panel.curves.items())
+    listed = ", ".join(f"{name} {value:.3g}" for value, name in values[:MAX_DESCRIBED])
+    remainder = f" and {len(values) - MAX_DESCRIBED} more" if len(values) > MAX_DESCRIBED else ""
+    return f"{printable(panel.title)} {position}, lowest first: {listed}{remainder}."
 
 
 def show_run(run: Run) -> str:
-    """Show a run in a notebook: its metadata, final numbers and curves."""
+    """Return the HTML of a run for a notebook: its metadata, final numbers and curves."""
     rows: list[tuple[str, object]] = [
         ("agent", run.agent), ("environment", run.env), ("seed", run.seed), ("rounds", run.horizon),
     ]  # fmt: skip
@@ -192,12 +195,12 @@ def show_run(run: Run) -> str:
 
 
 def show_board(board: Leaderboard) -> str:
-    """Show a leaderboard in a notebook: tables over environments, and curves of up to twelve environments."""
-    overall = {group: overall_table(board, group, NOTEBOOK_COLUMNS) for group in board.groups}
-    parts = [
-        table(f"{group.capitalize()}, over environments", scores.header, scores.lines)
-        for group, scores in overall.items()
-    ]
-    notes = [f"<p>{note}</p>" for note in (completeness(board), SCORE_NOTE) if note]
-    few = board.per_env["env"].n_unique() <= MAX_NOTEBOOK_ENVS
-    return "".join([*parts, *notes, svg_of(plot_board(board)) if few else ""])
+    """Return the HTML of a leaderboard for a notebook: tables of groups, and curves of up to twelve environments."""
+    blocks = []
+    for group in board.groups:
+        scores = overall_table(board, group, NOTEBOOK_COLUMNS)
+        blocks.append(table(f"{group.capitalize()}, over environments", scores.header, scores.lines))
+    blocks += [f"<p>{note}</p>" for note in (completeness(board), SCORE_NOTE) if note]
+    if board.per_env["env"].n_unique() <= MAX_NOTEBOOK_ENVS:
+        blocks.append(svg_of(plot_board(board)))
+    return "".join(blocks)

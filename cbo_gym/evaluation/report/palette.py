@@ -1,9 +1,9 @@
 """Colour, dash and marker of each agent in all figures and pages, and short forms of its label.
 
-Colours are Okabe & Ito's (2008, Color Universal Design) without black and yellow, the purple of Tol's bright scheme
-(2021, SRON/EPS/TN/09-002), a violet and a brown. With any of the three colour vision deficiencies any two are at
-least 16 apart in CIELAB, and each contrasts with white and with dark paper. Colours repeat after nine agents, which
-dashes and markers distinguish.
+Colours are those of Okabe & Ito (2008, Color Universal Design) without black and yellow, the purple of Tol's bright
+scheme (2021, SRON/EPS/TN/09-002), a violet and a brown. With each of the three colour vision deficiencies any two
+colours are at least 16 apart in CIELAB, and each contrasts with white and with dark paper. After nine agents colours
+repeat, with other dashes and markers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from cbo_gym.errors import printable
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#AA3377", "#7A5CFA", "#8B5E3C")
 GREY = "#777777"
-#: Lengths of strokes and gaps in widths of the line; empty for a solid line.
+# Lengths of strokes and gaps in widths of the line; empty for a solid line.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.8), (5, 1.8, 1.2, 1.8), (1.2, 1.6))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BASELINE = "Random"
 ELLIPSIS = "…"
-#: Largest length of a file's name without its suffix; file systems allow 255 bytes.
+# Largest length of a file's name without its suffix; file systems allow 255 bytes.
 MAX_FILE_NAME = 100
 
 
@@ -53,15 +53,15 @@ def line_styles(labels: Iterable[str]) -> dict[str, LineStyle]:
     """Return the style of each agent.
 
     Agents of the zoo have a fixed style, independent of the other agents: Random is grey, and agents of one mode differ
-    in colour. Third-party agents take the remaining colours, in the order of their names. Variants of an agent with
-    other parameters share its colour and differ in dash and marker.
+    in colour. Third-party agents take the least used colours, in the order of their names. Labels of an agent with
+    different parameters share its colour, and differ in dash and marker.
 
     Args:
         labels: labels of all agents of a report, with parameters.
     """
     distinct = set(labels)
     indices = _colour_indices({bare_name(label) for label in distinct})
-    # Labels without parameters first, so that a variant never takes the style of another agent.
+    # Labels without parameters come first, so that no label with parameters takes the style of another agent.
     ordered = sorted(distinct, key=lambda label: (label != bare_name(label), indices[bare_name(label)], label))
     styles: dict[str, LineStyle] = {}
     for label in ordered:
@@ -77,7 +77,7 @@ def line_style(index: int) -> LineStyle:
 
 
 def _colour_indices(names: set[str]) -> dict[str, int]:
-    """Return the index of each agent's colour: its position in the zoo, or that of the least used colour."""
+    """Return name -> index, from which the style follows: the position in the zoo, else one with a rare colour."""
     known = [name for name in zoo() if name != BASELINE]
     indices = {name: index for index, name in enumerate(known) if name in names} | {BASELINE: -1}
     used = Counter(index % len(COLOURS) for index in indices.values() if index >= 0)
@@ -92,10 +92,10 @@ def _styles_of_colour(name: str, index: int) -> Iterator[LineStyle]:
     """Yield all styles of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[index % len(COLOURS)]
     tier, column = divmod(index, len(COLOURS))
-    # Agents of one colour and dash differ in marker, and so do the variants of an agent.
-    first = column + 2 * tier + tier // len(DASHES)
+    # Agents with the same colour and dash differ in marker.
+    first_marker = column + 2 * tier + tier // len(DASHES)
     for step in range(len(DASHES) * len(MARKERS)):
-        marker = MARKERS[(first + step + step // len(MARKERS)) % len(MARKERS)]
+        marker = MARKERS[(first_marker + step + step // len(MARKERS)) % len(MARKERS)]
         yield LineStyle(colour, DASHES[(tier + step) % len(DASHES)], marker)
 
 
@@ -106,12 +106,12 @@ def for_figure(label: str) -> str:
 
 
 def shorten(labels: Iterable[str], width: int) -> dict[str, str]:
-    """Return each label in at most ``width`` printable characters, with an ellipsis where it is cut.
+    """Return label -> short form of at most ``width`` printable characters, with an ellipsis where it is cut.
 
-    Different labels stay different: those that would look alike end with a number.
+    Different labels have different forms: forms that would be equal end with a number.
 
     Args:
-        labels: labels that are shown together; repeated ones count once.
+        labels: labels that are shown together; repetitions are ignored.
         width: at least 12.
     """
     distinct = sorted(set(labels))
@@ -130,12 +130,12 @@ def _cut(label: str, width: int) -> str:
     """Keep the beginning and the end of a long label, because parameters differ at the end."""
     if len(label) <= width:
         return label
-    head = (width - 1) // 2
-    return f"{label[:head]}{ELLIPSIS}{label[len(label) - (width - 1 - head) :]}"
+    beginning = (width - 1) // 2
+    return f"{label[:beginning]}{ELLIPSIS}{label[len(label) - (width - 1 - beginning) :]}"
 
 
 def file_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return a name of letters, digits and ``-`` for each label: safe in a file system, URL, shell and LaTeX.
+    """Return label -> name of letters, digits and ``-``, which is safe in a file system, URL, shell and LaTeX.
 
     A hash of the label is appended if names would be equal, too long or empty.
     """

@@ -1,8 +1,8 @@
-"""Figures of a leaderboard for a paper: curves and comparisons of agents, with their uncertainty.
+"""Draw figures of a leaderboard for a paper with Matplotlib: curves and comparisons of agents.
 
 Every agent has a colour, dash and marker from :mod:`cbo_gym.evaluation.report.palette`. A curve is a mean over seeds
-with markers. With fewer than five seeds each run is drawn as a thin line; with more, a band shows the 95 % bootstrap
-interval of the mean. Legends are outside the panels. Labels are shown literally, ``$`` included, and long ones are
+with markers. With fewer than five seeds each run is drawn as a thin line; otherwise a band shows the 95 % bootstrap
+interval of the mean. Legends are outside the panels. Labels are shown literally, ``$`` included; long labels are
 shortened.
 """
 
@@ -93,7 +93,7 @@ publication_style = rc_context(STYLE)
 
 
 def require_formats(formats: Sequence[str]) -> None:
-    """Raise an ArgumentError unless all are formats of figures."""
+    """Raise an ArgumentError if figures cannot be written in one of the formats."""
     if unknown := [name for name in formats if name not in METADATA]:
         raise ArgumentError(f"figures are written as {', '.join(METADATA)}; given {', '.join(map(str, unknown))}")
 
@@ -103,10 +103,10 @@ def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMA
     """Write a figure to ``folder/name`` in each of the given formats: ``png``, ``pdf``, ``svg``.
 
     Raises:
-        ArgumentError: for another format.
+        ArgumentError: for an unknown format.
     """
     require_formats(formats)
-    # One layout for all formats.
+    # The layout is computed once, so that it is the same in all formats.
     figure.draw_without_rendering()
     figure.set_layout_engine(None)
     for suffix in formats:
@@ -121,12 +121,12 @@ def regret_curves(runs: Sequence[Run], styles: LineStyles | None = None, against
     """Draw average and simple regret against rounds or against cumulative cost, a row of panels per environment.
 
     Regrets are divided by the gap between the optimum and a random action, so 1 is random play. Simple regret has a
-    logarithmic scale, on which values below 1e-4 are drawn at 1e-4. Limits of the axes depend on means alone, not on
-    single runs.
+    logarithmic scale, on which values below 1e-4 are drawn at 1e-4. Limits of the axes depend on means, not on single
+    runs.
 
     Args:
         runs: finished runs.
-        styles: styles of the agents, so that figures of a report agree; by default those of the agents of the runs.
+        styles: styles of all agents of a report; None for styles of the agents of the runs.
         against: Rounds, or CostPaid, which leaves out environments whose actions have no costs.
 
     Raises:
@@ -162,7 +162,7 @@ def plot_board(
         group: feedback mode of scores and profiles, or ``"all modes"``; by default the leaderboard's first group.
 
     Raises:
-        ArgumentError: for another kind or group.
+        ArgumentError: for an unknown kind or group.
     """
     group = board.groups[0] if group is None else group
     figures: dict[str, Callable[[], Figure]] = {
@@ -197,7 +197,7 @@ def draw_regrets(figures: Mapping[str, CurvesFigure]) -> Figure:
 
 
 def _names_with_seeds(curves: Mapping[str, Curve]) -> dict[str, str]:
-    """Return the agents' labels, with the number of seeds if it differs among them."""
+    """Return agent -> short label, with the number of seeds if agents differ in it."""
     short = shorten(curves, LABEL_WIDTH)
     if len({curve.seeds for curve in curves.values()}) == 1:
         return short
@@ -209,7 +209,7 @@ def _with_noun(count: int, noun: str) -> str:
 
 
 def round_axis(axis: Axes) -> None:
-    """Make the horizontal axis one of rounds, with a few whole numbers as ticks."""
+    """Label the horizontal axis as rounds, with a few whole numbers as ticks."""
     axis.set_xlabel("Round $t$")
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     axis.margins(x=0.01)
@@ -222,13 +222,14 @@ def score_intervals(board: Leaderboard, group: str, styles: LineStyles | None = 
     styles = styles or line_styles(rows["agent"])
     heights = np.arange(rows.height)
     figure, ((axis,),) = _panels(1, 1, 0.9 + 0.24 * rows.height)
+    # Column, name in the legend, vertical shift of the marker, and whether it is filled.
     statistics = (("iqm", "interquartile mean", -0.14, True), ("score", "mean", 0.14, False))
-    for name, _, shift, filled in statistics:
+    for name, _, shift, is_filled in statistics:
         for height, row in zip(heights + shift, rows.iter_rows(named=True), strict=True):
             style, low, high = styles[row["agent"]], row[f"{name}_low"], row[f"{name}_high"]
             if low is not None:
                 axis.hlines(height, low, high, color=style.colour, linewidth=1.6, alpha=0.6)
-            face = style.colour if filled else "white"
+            face = style.colour if is_filled else "white"
             axis.plot(row[name], height, style.marker, color=style.colour, markerfacecolor=face)
     names = shorten(rows["agent"], LABEL_WIDTH)
     labels = [
@@ -241,8 +242,10 @@ def score_intervals(board: Leaderboard, group: str, styles: LineStyles | None = 
     axis.set_xlim(min(0.0, axis.get_xlim()[0]), max(1.0, axis.get_xlim()[1]))
     axis.set_title(f"{group}: scores over {_with_noun(rows['of'][0], 'environment')}", loc="left")
     handles = [
-        Line2D([], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if filled else "white", label=label)
-        for _, label, _, filled in statistics
+        Line2D(
+            [], [], marker="o", linestyle="", color=GREY, markerfacecolor=GREY if is_filled else "white", label=label
+        )
+        for _, label, _, is_filled in statistics
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
@@ -250,7 +253,7 @@ def score_intervals(board: Leaderboard, group: str, styles: LineStyles | None = 
 
 @publication_style
 def draw_profiles(group: str, content: CurvesFigure) -> Figure:
-    """Draw the share of runs above each score, see :func:`profile_figure`."""
+    """Draw performance profiles: the fraction of runs above each score, see :func:`profile_figure`."""
     figure, ((axis,),) = _panels(1, 1, 3.0)
     (panel,) = content.panels
     _draw_curves(axis, panel.curves, shorten(panel.curves, LABEL_WIDTH), content)
@@ -262,22 +265,22 @@ def draw_profiles(group: str, content: CurvesFigure) -> Figure:
 
 @publication_style
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
-    """Draw the probability that a run of the agent in the row scores higher than one of the agent in the column."""
+    """Draw the probability that a run of the agent in the row scores higher than a run of the agent in the column."""
     rows = known_improvement(board, group)
     ranked = board.overall.filter(pl.col("group") == group)["agent"]
     agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
-    known = {(row["agent"], row["other"]): row["probability"] for row in rows.iter_rows(named=True)}
-    matrix = np.array([[known.get((agent, other), np.nan) for other in agents] for agent in agents])
+    probabilities = {(row["agent"], row["other"]): row["probability"] for row in rows.iter_rows(named=True)}
+    matrix = np.array([[probabilities.get((agent, other), np.nan) for other in agents] for agent in agents])
     short = shorten(agents, LABEL_WIDTH)
     names = [for_figure(short[agent]) for agent in agents]
     margin = 0.4 + 0.062 * max(len(short[agent]) for agent in agents)
     size = max(1.4, 0.34 * len(agents))
     figure, ((axis,),) = _panels(1, 1, size + 0.75 * margin + 0.4, width=max(4.0, size + margin))
     axis.imshow(matrix, cmap="PuOr", vmin=0, vmax=1)
-    for (top, column), value in np.ndenumerate(matrix):
+    for (row_index, column), value in np.ndenumerate(matrix):
         if not np.isnan(value):
             colour = "white" if abs(value - 0.5) > 0.35 else "black"
-            axis.text(column, top, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=7, color=colour)
+            axis.text(column, row_index, f"{value:.2f}".lstrip("0"), ha="center", va="center", fontsize=7, color=colour)
     axis.set_xticks(range(len(agents)), names, rotation=45, ha="right", rotation_mode="anchor")
     axis.set_yticks(range(len(agents)), names)
     axis.grid(False)
@@ -289,7 +292,7 @@ def improvement_matrix(board: Leaderboard, group: str) -> Figure:
 
 @publication_style
 def critical_differences(ranking: Ranking, styles: LineStyles | None = None) -> Figure:
-    """Draw mean ranks, the best agent on top; a bar at the side joins agents that the test does not distinguish."""
+    """Draw mean ranks, with the best agent on top; bars at the side join agents that the test does not distinguish."""
     styles = styles or line_styles(ranking.agents)
     heights = np.arange(len(ranking.agents))
     figure, ((axis,),) = _panels(1, 1, 1.1 + 0.24 * len(heights))
@@ -315,12 +318,12 @@ def critical_differences(ranking: Ranking, styles: LineStyles | None = None) -> 
 
 @publication_style
 def draw_choices(env: str, content: CurvesFigure) -> Figure:
-    """Draw how often each target set or scope had been chosen after t rounds, a panel per agent."""
+    """Draw how often each target set or scope was chosen up to each round, a panel per agent."""
     columns = min(3, len(content.panels))
     figure, axes = _panels(-(-len(content.panels) // columns), columns, 2.1)
     short = shorten([panel.title for panel in content.panels], LABEL_WIDTH)
     for axis, panel in zip(axes.flat, content.panels, strict=False):
-        _draw_shares(axis, panel.curves, content)
+        _draw_frequencies(axis, panel.curves, content)
         axis.set_title(f"{for_figure(_short(env, 34))}\n{for_figure(short[panel.title])}", loc="left", fontsize=8)
     for axis in axes.flat[len(content.panels) :]:
         axis.axis("off")
@@ -330,37 +333,37 @@ def draw_choices(env: str, content: CurvesFigure) -> Figure:
 
 @publication_style
 def frequency_curves(axis: Axes, runs: Sequence[Run]) -> None:
-    """Draw how often each target set or scope had been chosen after t rounds in the runs of one agent."""
+    """Draw how often each target set or scope was chosen up to each round, in the runs of one agent."""
     content = choice_figure(runs, [runs[0].agent])
-    _draw_shares(axis, content.panels[0].curves, content)
+    _draw_frequencies(axis, content.panels[0].curves, content)
 
 
-def _draw_shares(axis: Axes, curves: Mapping[str, Curve], content: CurvesFigure) -> None:
+def _draw_frequencies(axis: Axes, curves: Mapping[str, Curve], content: CurvesFigure) -> None:
     _draw_curves(axis, curves, {name: _short(name, LABEL_WIDTH) for name in curves}, content)
     axis.set(ylabel="Share of rounds 1 to $t$", ylim=(-0.02, 1.02))
 
 
 @publication_style
 def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: LineStyles) -> Figure:
-    """Draw the expected rewards recommended after the last round, all seeds, a panel per pair of objectives.
+    """Draw the expected rewards of the last recommendations of all seeds, a panel per pair of objectives.
 
     Args:
-        env: title of the figure.
-        runs: runs of one environment.
-        front: their :func:`known_front`.
+        env: label of the environment.
+        runs: runs on the environment.
+        front: the :func:`known_front` of the runs.
         styles: styles of the agents.
     """
     names, optimal = front
-    recommended: dict[str, list[np.ndarray]] = {}
+    vectors_by_agent: dict[str, list[np.ndarray]] = {}
     for run in runs:
         vectors = np.array(run.table[RECOMMENDED][-1].to_list()).reshape(-1, len(names))
-        recommended.setdefault(run.agent, []).append(vectors[non_dominated(vectors)])
+        vectors_by_agent.setdefault(run.agent, []).append(vectors[non_dominated(vectors)])
     pairs = list(combinations(range(len(names)), 2))
     figure, (axes,) = _panels(1, max(2, len(pairs)), 2.4)
     for axis, (i, j) in zip(axes, pairs, strict=False):
         points, line = optimal[np.argsort(optimal[:, i])], "." if len(names) > 2 else "-"
         axis.plot(points[:, i], points[:, j], line, color=GREY, label="Pareto front")
-        for agent, vectors_of_seeds in recommended.items():
+        for agent, vectors_of_seeds in vectors_by_agent.items():
             style, points = styles[agent], np.concatenate(vectors_of_seeds)
             marks = {"linestyle": "none", "marker": style.marker, "markersize": 3.5, "color": style.colour}
             axis.plot(points[:, i], points[:, j], label=for_figure(agent), **marks)
@@ -374,23 +377,26 @@ def draw_fronts(env: str, runs: Sequence[Run], front: Front, styles: LineStyles)
 
 @publication_style
 def draw_targets(runs: Sequence[Run], styles: LineStyles | None = None) -> Figure:
-    """Draw the share of runs that reached each target, against rounds and seconds; environments have equal weight.
+    """Draw the fraction of runs that reached each target score, against rounds and against seconds.
+
+    Environments have equal weights.
 
     Args:
-        runs: runs of several agents, at least one of them with targets, see :func:`has_targets`.
-        styles: styles of the agents.
+        runs: runs, at least one of them with targets, see :func:`has_targets`.
+        styles: styles of all agents of a report; None for styles of the agents of the runs.
     """
-    timed = list(filter(has_targets, runs))
-    of_agent = by_agent(timed, dict.fromkeys(run.agent for run in timed))
-    styles, names = styles or line_styles(of_agent), shorten(of_agent, LABEL_WIDTH)
+    runs = list(filter(has_targets, runs))
+    groups = by_agent(runs, dict.fromkeys(run.agent for run in runs))
+    styles, names = styles or line_styles(groups), shorten(groups, LABEL_WIDTH)
     figure, axes = _panels(2, len(TARGETS), 1.8, sharex="row", sharey=True)
-    for row, label, times in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
-        for agent, runs_of_agent in of_agent.items():
+    for row, label, times_of in zip(axes, ("Round", "Seconds of the agent"), (rounds_to, seconds_to), strict=True):
+        for agent, runs_of_agent in groups.items():
             envs = np.array([run.env for run in runs_of_agent])
-            for axis, reached in zip(row, np.stack([times(run) for run in runs_of_agent], -1), strict=True):
-                known = reached[np.isfinite(reached) & (reached > 0.0)]
-                x = np.unique(np.geomspace(known.min(), known.max(), TARGET_POINTS)) if len(known) else np.ones(1)
-                share = np.mean([shares_reached(reached[envs == env], x) for env in np.unique(envs)], axis=0)
+            times_by_target = np.stack([times_of(run) for run in runs_of_agent], -1)
+            for axis, times in zip(row, times_by_target, strict=True):
+                finite = times[np.isfinite(times) & (times > 0.0)]
+                x = np.unique(np.geomspace(finite.min(), finite.max(), TARGET_POINTS)) if len(finite) else np.ones(1)
+                share = np.mean([shares_reached(times[envs == env], x) for env in np.unique(envs)], axis=0)
                 line = {"markersize": 3.5, "markevery": 12, "drawstyle": "steps-post"} | styles[agent].plot_arguments
                 axis.plot(x, share, label=for_figure(names[agent]), **line)
         for axis in row:
@@ -411,13 +417,13 @@ def mean_curve(axis: Axes, curves: np.ndarray, label: str, style: LineStyle, flo
         curves: shape ``(seeds, rounds)``; rounds in which a seed has NaN are left out.
         label: name of the line in a legend.
         style: colour, dash and marker.
-        floor: lower values are drawn at it, for logarithmic axes.
+        floor: lower values are raised to it, for logarithmic axes.
     """
     _draw_curve(axis, curve(curves, floor), label, style)
 
 
 def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, str], figure: CurvesFigure) -> None:
-    """Draw curves with their styles, and the horizontal axis."""
+    """Draw the curves of a panel of ``figure``, and its horizontal axis."""
     for key in curves:
         _draw_curve(axis, curves[key], names[key], figure.styles[key])
     if isinstance(figure.horizontal, Rounds):
@@ -429,9 +435,9 @@ def _draw_curves(axis: Axes, curves: Mapping[str, Curve], names: Mapping[str, st
 
 def _draw_curve(axis: Axes, curve: Curve, label: str, style: LineStyle) -> None:
     step = max(1, len(curve.x) // MARKERS_PER_LINE)
-    # Offset the markers, so that those of lines that coincide do not overlap.
-    first = int(step * (0.31 * len(axis.lines) % 1.0))
-    line = {"markevery": (first, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **style.plot_arguments}
+    # The offset keeps markers apart on lines that coincide.
+    offset = int(step * (0.31 * len(axis.lines) % 1.0))
+    line = {"markevery": (offset, step), "markeredgecolor": "white", "markeredgewidth": 0.4, **style.plot_arguments}
     axis.plot(curve.x, curve.mean, label=for_figure(label), **line)
     if curve.low is not None and curve.high is not None:
         axis.fill_between(curve.x, curve.low, curve.high, color=style.colour, alpha=0.15, linewidth=0)
@@ -441,17 +447,17 @@ def _draw_curve(axis: Axes, curve: Curve, label: str, style: LineStyle) -> None:
 
 
 def scale_to_lines(axis: Axes) -> None:
-    """Set the limits of the vertical axis to the range of the means after the first tenth of rounds, with a margin.
+    """Set the limits of the vertical axis to the range of the means, without single runs, which would flatten them.
 
-    Single runs and the first rounds would flatten the lines. If the means are flat after the first tenth, the limits
-    include their beginning. An empty panel does not change.
+    The first tenth of the rounds is left out as well, unless the means are flat after it. An empty panel does not
+    change.
     """
     if not axis.lines:
         return
     lines = [np.asarray(line.get_ydata()) for line in axis.lines]
-    heights, all_heights = np.concatenate([line[len(line) // 10 :] for line in lines]), np.concatenate(lines)
-    if np.ptp(heights) < 0.01 * np.ptp(all_heights):
-        heights = all_heights
+    heights = np.concatenate([line[len(line) // 10 :] for line in lines])
+    if np.ptp(heights) < 0.01 * np.ptp(np.concatenate(lines)):
+        heights = np.concatenate(lines)
     margin = 0.1 * np.ptp(heights) + 1e-9
     axis.set_ylim(heights.min() - margin, heights.max() + margin)
 
@@ -459,16 +465,17 @@ def scale_to_lines(axis: Axes) -> None:
 @publication_style
 def shared_legend(figure: Figure) -> None:
     """Add one legend above all panels, with each label once, and increase the figure's height to make room."""
-    handles = {
-        label: handle for axis in figure.axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
+    handles: dict[str, Any] = {}
+    for axis in figure.axes:
+        axis_handles, labels = axis.get_legend_handles_labels()
+        handles |= dict(zip(labels, axis_handles, strict=True))
     if not handles:
         return
     # A column has a handle and a label.
     inches = 0.55 + 0.062 * max(map(len, handles))
     columns = max(1, min(len(handles), int(figure.get_figwidth() / inches)))
     rows = -(-len(handles) // columns)
-    # The rows have equal length.
+    # Fill the rows evenly.
     columns = -(-len(handles) // rows)
     figure.set_figheight(figure.get_figheight() + 0.18 * rows)
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)

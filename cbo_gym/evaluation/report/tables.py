@@ -1,4 +1,4 @@
-"""Tables of a leaderboard, which the terminal, HTML, Markdown and LaTeX only format."""
+"""Tables of a leaderboard as rows of formatted cells, for the terminal, HTML, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from cbo_gym.evaluation.suites import is_compared_by
 from cbo_gym.problems.variations.graph_knowledge import GRAPH_KEYWORDS
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
+# Column of ``Leaderboard.overall`` or ``improvement`` -> its title.
 OVERALL = {
     "iqm": "interquartile mean",
     "score": "mean score",
@@ -38,12 +39,12 @@ OVERALL = {
     "seconds": "seconds a round",
     "run_seconds": "seconds a run",
 }
-#: Columns by which agents are compared, and the function that picks the best value.
+# Column by which agents are compared -> function that returns the best of several values.
 RANKED: dict[str, Callable[[Any], Any]] = {
     "iqm": max,
     **{name: metric.best for name, metric in METRICS.items() if metric.over_envs and metric.best},
 }
-#: Explanations of titles of columns.
+# Title of a column -> its explanation.
 HEADS = {
     "envs": "environments that the agent finished, of those of the mode",
     "interquartile mean": "mean of the middle half of the scores of the recommendation",
@@ -54,10 +55,10 @@ HEADS = {
     "mean rank": "mean over environments; 1 is the best",
     "not distinguished": "agents with a letter in common may be equally good",
 }
-#: Columns that fit a printed page.
+# Columns of ``OVERALL`` that fit a printed page.
 PAPER_COLUMNS = ("iqm", "score", "average_score", "seconds")
 MISSING = "-"
-#: Note next to every table of scores.
+# Note next to every table of scores.
 SCORE_NOTE = (
     "Score: 0 is the mean of a random action, 1 the optimum. It is of the action recommended after the last round, so "
     "that random play that recommends the best that it saw scores above 0 in most tasks; the score of play "
@@ -70,24 +71,27 @@ GAP_NOTE = (
     "optimum. Survey's convention: of the best reward observed, noise included, with the references of Huang et al. "
     "(2026); only to be compared with its tables."
 )
+# Prefix of the columns of a version -> its name.
 GAP_VERSIONS = {EXPECTED: "expected", SURVEY: "the survey's convention"}
 GRAPH_LOSS_NOTE = "Runs of an agent on the same task with its true graph, seed by seed; higher is a greater loss."
+# Score -> title of its column in the tables of losses without the true graph.
 LOST = {"score": "of recommendation", "average_score": "of play"}
 INSTANCES_NOTE = (
     "Score on the system as published minus the mean over its instances, whose optimum is not published; "
     "runs are not paired, intervals are Welch's."
 )
+# Score -> its name in the tables of instances.
 INSTANCE_SCORES = {"average_score": "play", "score": "recommendation"}
 
 
 class Cell(NamedTuple):
-    """Content of one cell of a table.
+    """Content of a cell of a table.
 
     Attributes:
         formatted: the value as a string.
-        detail: its interval or a remark, shown after the value.
-        value: the number that is shown; None if the cell has no number.
-        best: whether it is the best of the cells that it is compared with.
+        detail: interval or remark, shown after the value.
+        value: the value as a number; None if the cell has no number.
+        best: whether the value is the best of those that it is compared with.
     """
 
     formatted: str
@@ -111,44 +115,41 @@ class Table(NamedTuple):
         return [list(map(str, row)) for row in self.rows]
 
 
+# Caption and table.
 CaptionedTable = tuple[str, Table]
 
 
 def table_of(titles: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
-    """Make a table of cells, and of strings that become cells."""
+    """Make a table of cells, or of strings, which become cells."""
     return Table(list(titles), [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows])
 
 
 def overall_table(board: Leaderboard, group: str, columns: Sequence[str] = tuple(OVERALL)) -> Table:
-    """List a group's agents, with scores as ``0.612 [0.553, 0.681]``, the ends of the 95 % interval in brackets.
+    """Return a table of a group's agents, with scores and their 95 % intervals: ``0.612 [0.553, 0.681]``.
 
-    The best value of each column of :data:`RANKED` is marked, among agents with all environments of the group and
+    The best value of each column of :data:`RANKED` is marked, among the agents with all environments of the group and
     enough seeds on each.
     """
     agents = board.overall.filter(pl.col("group") == group)
-    first = known_improvement(board, group).filter(pl.col("agent") == agents["agent"][0])
-    against_first = first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
+    of_first = known_improvement(board, group).filter(pl.col("agent") == agents["agent"][0])
+    over_others = of_first.select(pl.col("other").alias("agent"), pl.col("^probability.*$"))
     complete = agents.filter(pl.col("envs") == pl.col("of"), ENOUGH_SEEDS)
-    ranked = set(complete["agent"])
-    known = {name: complete[name].drop_nulls() for name in RANKED} if complete.height > 1 else {}
-    best = {name: RANKED[name](values) for name, values in known.items() if len(values)}
-    rows = [
-        [
-            printable(row["agent"]),
-            f"{row['envs']} of {row['of']}",
-            Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"]), _failures(board, group, row["agent"])),
-            *(
-                _metric(row, name)._replace(best=row["agent"] in ranked and best.get(name) == row[name])
-                for name in columns
-            ),
-        ]
-        for row in agents.join(against_first, on="agent", how="left", maintain_order="left").iter_rows(named=True)
-    ]
+    values = {name: complete[name].drop_nulls() for name in RANKED} if complete.height > 1 else {}
+    best = {name: RANKED[name](values[name]) for name in values if len(values[name])}
+    complete_agents = set(complete["agent"])
+    rows = []
+    for row in agents.join(over_others, on="agent", how="left", maintain_order="left").iter_rows(named=True):
+        agent = row["agent"]
+        seeds = Cell(_seeds(board, row["fewest_seeds"], row["most_seeds"]), _failures(board, group, agent))
+        cells = [_metric(row, name) for name in columns]
+        if agent in complete_agents:
+            cells = [cell._replace(best=best.get(name) == row[name]) for name, cell in zip(columns, cells, strict=True)]
+        rows.append([printable(agent), f"{row['envs']} of {row['of']}", seeds, *cells])
     return table_of(["agent", "envs", "seeds", *(OVERALL[name] for name in columns)], rows)
 
 
 def with_ranks(table: Table, ranking: Ranking | str) -> Table:
-    """Add mean ranks and the letters of the test to a table over environments, if there are enough agents to test."""
+    """Add mean ranks and the letters of the test to a table of a group, if there are enough agents to test."""
     if isinstance(ranking, str):
         return table
     letters = {printable(agent): string for agent, string in ranking.letters.items()}
@@ -159,15 +160,15 @@ def with_ranks(table: Table, ranking: Ranking | str) -> Table:
 
 def _failures(board: Leaderboard, group: str, agent: str) -> str:
     """Return ``(3 failed, scored as random play)``; empty if no seed failed."""
-    of_agent = compared_over_envs(board.per_env).filter(
-        pl.col("agent") == agent, pl.col("mode").eq(group) | (group == ALL_MODES)
-    )
-    failed = of_agent.filter(pl.col("seeds") > 0)["failed"].sum()
+    rows = compared_over_envs(board.per_env).filter(pl.col("agent") == agent)
+    if group != ALL_MODES:
+        rows = rows.filter(pl.col("mode") == group)
+    failed = rows.filter(pl.col("seeds") > 0)["failed"].sum()
     return f"({failed} failed, scored as random play)" if failed else ""
 
 
 def _seeds(board: Leaderboard, min_seeds: int, max_seeds: int) -> str:
-    """Return ``5``, or ``2-4 of 5`` if some agents or environments have fewer seeds than others."""
+    """Return the number of seeds: ``5``, or ``2-4 of 5`` if there are fewer seeds than elsewhere on the leaderboard."""
     seeds = str(max_seeds) if min_seeds == max_seeds else f"{min_seeds}-{max_seeds}"
     return seeds if min_seeds == board.seeds else f"{seeds} of {board.seeds}"
 
@@ -186,40 +187,40 @@ def _metric(row: Mapping[str, Any], name: str) -> Cell:
 
 
 def with_interval(row: Mapping[str, Any], name: str, decimals: int = 3) -> Cell:
-    """Format a column of a row: ``0.612 [0.553, 0.681]``; without an unknown interval, or one without width."""
+    """Format a value and its interval: ``0.612 [0.553, 0.681]``; a null interval, or one without width, is left out."""
     value = row[name]
     if value is None:
         return Cell(MISSING)
     formatted = f"{value:.{decimals}f}"
-    ends = [f"{end:.{decimals}f}" for end in (row[f"{name}_low"], row[f"{name}_high"]) if end is not None]
-    return Cell(formatted, f"[{', '.join(ends)}]" if len(ends) == 2 and {formatted} != set(ends) else "", value)
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if low is None:
+        return Cell(formatted, value=value)
+    low, high = f"{low:.{decimals}f}", f"{high:.{decimals}f}"
+    return Cell(formatted, "" if low == high == formatted else f"[{low}, {high}]", value)
 
 
 def env_table(board: Leaderboard, env: str) -> Table:
-    """List an environment's agents: means with half their 95 % intervals, and seeds with the failed runs.
+    """Return a table of an environment's agents: means with half their 95 % intervals, numbers of seeds and failures.
 
-    Columns that only some environments have come last: rounds to a score, total costs, the share of feasible actions.
+    Columns that only some environments have come last: rounds to a score, total costs, the fraction of feasible
+    actions.
     """
     agents = board.per_env.filter(pl.col("env") == env)
-    titles = {
-        name: metric.title
-        for name, metric in METRICS.items()
-        if metric.column == "always"
-        or (metric.column == "where any" and agents[f"{name}_seeds" if metric.censored else name].count())
-    }
-    rows = [
-        [
-            printable(row["agent"]),
-            Cell(_seeds(board, row["seeds"], row["seeds"]), f"({row['failed']} failed)" if row["failed"] else ""),
-            *(_metric(row, name) for name in titles),
-        ]
-        for row in agents.iter_rows(named=True)
-    ]
+    titles = {}
+    for name, metric in METRICS.items():
+        has_values = metric.column != "never" and agents[f"{name}_seeds" if metric.censored else name].count()
+        if metric.column == "always" or has_values:
+            titles[name] = metric.title
+    rows = []
+    for row in agents.iter_rows(named=True):
+        failures = f"({row['failed']} failed)" if row["failed"] else ""
+        seeds = Cell(_seeds(board, row["seeds"], row["seeds"]), failures)
+        rows.append([printable(row["agent"]), seeds, *(_metric(row, name) for name in titles)])
     return table_of(["agent", "seeds", *titles.values()], rows)
 
 
 def number(mean: float | None, half: float | None) -> Cell:
-    """Return ``12.3 ± 4.5``, both with the decimals that show two digits of the interval, which may be None or NaN."""
+    """Format a mean and half its interval (None or NaN if unknown) with two digits of the latter: ``12.3 ± 4.5``."""
     if mean is None:
         return Cell(MISSING)
     if not half or math.isnan(half):
@@ -231,13 +232,13 @@ def number(mean: float | None, half: float | None) -> Cell:
 
 
 def score_table(board: Leaderboard, mode: str) -> Table:
-    """List scores of the recommendation, a row per environment and a column per agent, the best of a row marked."""
+    """Return a table of scores of recommendations: a row per environment, a column per agent, with the best marked."""
     rows = board.per_env.filter(pl.col("mode") == mode)
     envs, agents = (rows[name].unique().sort().to_list() for name in ("env", "agent"))
-    score, cells = pl.col("score"), {}
-    known, ranked = rows.filter(score.is_not_null()), pl.col("seeds") >= MIN_SEEDS
-    best = ranked & (score == score.filter(ranked).max().over("env")) & (ranked.sum().over("env") > 1)
-    for row in known.with_columns(best=best).iter_rows(named=True):
+    score, has_rank = pl.col("score"), pl.col("seeds") >= MIN_SEEDS
+    best = has_rank & (score == score.filter(has_rank).max().over("env")) & (has_rank.sum().over("env") > 1)
+    cells = {}
+    for row in rows.filter(score.is_not_null()).with_columns(best=best).iter_rows(named=True):
         cell = number(row["score"], row["score_half"])
         remark = f"({row['seeds']})" if row["seeds"] != board.seeds else ""
         cells[row["env"], row["agent"]] = cell._replace(detail=f"{cell.detail} {remark}".strip(), best=row["best"])
@@ -251,13 +252,13 @@ def _matrix(
     cells: Mapping[tuple[str, str], Cell | str],
     empty: str = MISSING,
 ) -> Table:
-    """Make a table of cells, by the names of their rows and columns."""
+    """Make a table of cells whose keys are the names of row and column."""
     body = [[printable(row), *(cells.get((row, column), empty) for column in columns)] for row in rows]
     return table_of([title, *map(printable, columns)], body)
 
 
 def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Table:
-    """List P(a run of the agent in the row scores higher than one of the agent in the column), with its interval.
+    """Return a table of P(a run of the agent in the row scores higher than a run of the agent in the column).
 
     Agents with too few seeds for an interval are left out.
     """
@@ -271,7 +272,7 @@ def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Tabl
 
 
 def choice_table(board: Leaderboard, env: str) -> Table:
-    """List how often each agent chose each target set or scope of an environment; no rows without such choices."""
+    """Return a table of how often each agent chose each target set or scope; it has no rows without choices."""
     rows = [
         [printable(row["agent"]), printable(row["choice"]), number(row["frequency"], row["frequency_half"])]
         for row in board.choices.filter(pl.col("env") == env).iter_rows(named=True)
@@ -280,7 +281,7 @@ def choice_table(board: Leaderboard, env: str) -> Table:
 
 
 def coverage_table(board: Leaderboard) -> Table:
-    """Count finished and failed runs of every pair; ``-`` if skipped, empty if never tried."""
+    """Return a table of the finished and failed runs of each pair; ``-`` if skipped, empty if never played."""
     counts = board.table.group_by("env", "agent").agg(
         *((pl.col("status") == status).sum().alias(status) for status in ("finished", "failed"))
     )
@@ -293,9 +294,9 @@ def coverage_table(board: Leaderboard) -> Table:
 
 
 def gap_tables(board: Leaderboard) -> dict[str, Table]:
-    """Return tables of GAP and PA-GAP by title: for each group, then for each environment of a suite compared by them.
+    """Return title -> table of GAP and PA-GAP, for environments of suites that are compared by them.
 
-    There are tables of groups only if all environments of the leaderboard are compared by GAP.
+    If all environments of the leaderboard are, there are tables of its groups, too.
     """
     compared = [env for env in board.per_env["env"].unique() if is_compared_by("gap", env.rpartition(", T=")[0])]
     rows = board.per_env.filter(pl.col("env").is_in(compared))
@@ -319,30 +320,30 @@ def gap_tables(board: Leaderboard) -> dict[str, Table]:
 
 
 def graph_loss_tables(board: Leaderboard) -> dict[str, Table]:
-    """Return for each environment the scores that agents lose if they know less than the true graph, or a wrong one.
+    """Return environment -> table of the scores that agents lose if they know less than the true graph, or a wrong one.
 
-    An agent's runs are compared with its own on the same task with the graph known, seed by seed. Noise and the agent's
-    own randomness are the same, and so are the initial observations as far as the intervention sets are.
+    The runs of an agent are compared, seed by seed, with its runs on the same task with the true graph, which have the
+    same noise and randomness, and the same initial observations if the intervention sets are the same.
     """
-    played = {(*_graph_knowledge(run), run.agent, run.seed): run for run in board.runs}
+    runs = {(*_graph_knowledge(run), run.agent, run.seed): run for run in board.runs}
     pairs: dict[tuple[str, str, str], list[tuple[Run, Run]]] = defaultdict(list)
-    for (env, knowledge, agent, seed), run in played.items():
-        with_graph = played.get((env, "", agent, seed))
+    for (env, knowledge, agent, seed), run in runs.items():
+        with_graph = runs.get((env, "", agent, seed))
         if knowledge and with_graph is not None:
             pairs[env, knowledge, agent].append((with_graph, run))
     rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
-    for (env, knowledge, agent), both in sorted(pairs.items()):
-        with_graph_scores, scores = (final_numbers(runs) for runs in zip(*both, strict=True))
-        lost = [(with_graph_scores[name] - scores[name]).to_numpy() for name in LOST]
-        cells = [number(values.mean(), float(half_width(values))) for values in lost]
-        rows[env].append([agent, knowledge, str(len(both)), *cells])
+    for (env, knowledge, agent), pairs_of_agent in sorted(pairs.items()):
+        with_graph_scores, scores = (final_numbers(runs) for runs in zip(*pairs_of_agent, strict=True))
+        losses = [(with_graph_scores[name] - scores[name]).to_numpy() for name in LOST]
+        cells = [number(values.mean(), float(half_width(values))) for values in losses]
+        rows[env].append([agent, knowledge, str(len(pairs_of_agent)), *cells])
     return {
         env: table_of(["agent", "graph", "seeds", *LOST.values()], rows_of_env) for env, rows_of_env in rows.items()
     }
 
 
 def _graph_knowledge(run: Run) -> tuple[str, str]:
-    """Return the environment with its horizon, and ``wrong (missing=1, seed=3)``; empty if the graph is known."""
+    """Return the environment with its horizon, and the known graph: ``wrong (missing=1)``; empty for the true graph."""
     spec = Spec.from_label(run.env)
     env = f"{without_keywords(run.env, *GRAPH_KEYWORDS)}, T={run.horizon}"
     graph = spec.keywords.get("graph", "known")
@@ -354,36 +355,38 @@ def _graph_knowledge(run: Run) -> tuple[str, str]:
 
 
 def instance_tables(board: Leaderboard) -> dict[str, Table]:
-    """Return for each environment the scores that agents lose on its instances, whose optimum is not published.
+    """Return environment -> table of the scores that agents lose on its instances, whose optimum is not published.
 
-    See :mod:`cbo_gym.problems.variations.instance`. There is a row for each score of each agent with runs on instance 0
-    and on others: the mean on either, and their difference with Welch's 95 % interval.
+    See :mod:`cbo_gym.problems.variations.instance`. There is a row for each score of each agent with runs on instance
+    0, the published system, and on other instances: both means, and their difference with Welch's 95 % interval.
     """
-    played: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
+    runs: dict[tuple[str, str], tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
     for run in board.runs:
-        if run.secret:
-            continue
-        instance = Spec.from_label(run.env).keywords.get(INSTANCE_KEYWORD, 0) != 0
-        played[f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}", run.agent][instance].append(run)
+        if not run.secret:
+            on_published, on_instances = runs[
+                f"{without_keywords(run.env, INSTANCE_KEYWORD)}, T={run.horizon}", run.agent
+            ]
+            is_published = Spec.from_label(run.env).keywords.get(INSTANCE_KEYWORD, 0) == 0
+            (on_published if is_published else on_instances).append(run)
     rows: dict[str, list[list[Cell | str]]] = defaultdict(list)
-    for (env, agent), both in sorted(played.items()):
-        if not all(both):
+    for (env, agent), runs_of_agent in sorted(runs.items()):
+        if not all(runs_of_agent):
             continue
-        published, instances = map(final_numbers, both)
+        published, instances = map(final_numbers, runs_of_agent)
         for name, title in INSTANCE_SCORES.items():
             scores = [numbers[name].cast(pl.Float64).to_numpy() for numbers in (published, instances)]
             means = [float(sample.mean()) for sample in scores]
-            lost = number(means[0] - means[1], welch_half_width(scores))
-            runs = f"{published.height}, {instances.height}"
-            rows[env].append([agent, title, *(number(mean, None) for mean in means), lost, runs])
+            loss = number(means[0] - means[1], welch_half_width(scores))
+            counts = f"{published.height}, {instances.height}"
+            rows[env].append([agent, title, *(number(mean, None) for mean in means), loss, counts])
     header = ["agent", "score of", "as published", "on instances", "lost", "runs"]
     return {env: table_of(header, rows_of_env) for env, rows_of_env in rows.items()}
 
 
 def paper_tables(
-    board: Leaderboard, rankings: Mapping[str, Ranking | str], of_envs: Mapping[str, Mapping[str, Table]]
+    board: Leaderboard, rankings: Mapping[str, Ranking | str], env_tables: Mapping[str, Mapping[str, Table]]
 ) -> dict[str, list[CaptionedTable]]:
-    """Return captions and tables for a paper, by name of file; ``of_envs`` has the page's tables of environments."""
+    """Return name of a file -> tables for a paper, with captions; ``env_tables`` are those of the page."""
     overall, improvement = [], []
     for group, ranked in rankings.items():
         title = group.capitalize()
@@ -405,7 +408,7 @@ def paper_tables(
     ]
     choices = [
         (f"{printable(env)}: share of rounds in which each was chosen.", tables["choices"])
-        for env, tables in of_envs.items()
+        for env, tables in env_tables.items()
         if tables["choices"].rows
     ]
     return {"overall": overall, "per_env": per_env, "improvement": improvement, "choices": choices}
