@@ -90,11 +90,7 @@ def whole_number(name: str, value: Any, at_least: int, at_most: int | None = Non
 
 
 def seed_number(value: Any, name: str = "seed", at_most: int = MAX_SEED) -> int:
-    """Return a seed as a Python int.
-
-    Raises:
-        ArgumentError: unless it is a whole number from 0 to ``at_most``.
-    """
+    """Return a seed as a Python int; raise ArgumentError unless it is a whole number from 0 to ``at_most``."""
     return whole_number(name, value, at_least=0, at_most=at_most)
 
 

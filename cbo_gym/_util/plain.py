@@ -22,20 +22,12 @@ _DTYPE = re.compile(rf"[<>|][{_NUMBERS}]\d+")
 
 
 def write_plain(value: Any) -> bytes:
-    """Write a value as JSON.
-
-    Raises:
-        ArgumentError: if the value is not plain data.
-    """
+    """Write a value as JSON; raise ArgumentError if it is not plain data."""
     return json.dumps(_encode(value), separators=(",", ":")).encode()
 
 
 def read_plain(data: bytes) -> Any:
-    """Read a value that :func:`write_plain` wrote.
-
-    Raises:
-        ArgumentError: if the bytes are anything else.
-    """
+    """Read a value that :func:`write_plain` wrote; raise ArgumentError if the bytes are anything else."""
     try:
         return json.loads(data, object_hook=_decode)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:

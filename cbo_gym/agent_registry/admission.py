@@ -58,11 +58,7 @@ def parameter_types(factory: Callable[..., Any], *kinds: Any) -> ParameterTypes:
 
 
 def require_parameters(spec: Spec, declared: ParameterTypes, subject: str) -> None:
-    """Check that the parameters of a label are declared; ``subject`` names their owner in errors.
-
-    Raises:
-        ArgumentError: if a parameter is not declared, or its value has another type.
-    """
+    """Raise ArgumentError unless a label's parameters are declared and have the right types; ``subject`` owns them."""
     for name, value in spec.parameters:
         if name not in declared:
             names, hint = ", ".join(sorted(declared)) or "no parameters", did_you_mean(name, declared)

@@ -142,11 +142,7 @@ def _hints(factory: Any, names: Iterable[str]) -> str:
 
 
 def require_agent(agent: Any) -> Any:
-    """Return ``agent`` if it has the methods of the Agent interface.
-
-    Raises:
-        ArgumentTypeError: if ``agent`` is a class or lacks methods.
-    """
+    """Return ``agent``; raise ArgumentTypeError if it is a class, or lacks methods of the Agent interface."""
     if isinstance(agent, type):
         raise ArgumentTypeError(f"give an instance of {agent.__name__}, not the class")
     missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
@@ -183,11 +179,7 @@ def find_agent(name: str) -> Any:
 
 
 def require_unshared(name: str) -> None:
-    """Check that no other package has an agent ``name``, which is the name of an agent of this package.
-
-    Raises:
-        ArgumentError: if another package has one.
-    """
+    """Raise ArgumentError if another package has an agent ``name``, which is the name of an agent of this package."""
     for point in _other_entry_points():
         if point.name == name:
             raise ArgumentError(

@@ -30,11 +30,7 @@ def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
 
 
 def require_function(dynamics: Dynamics) -> None:
-    """Check that the expected reward of a round is a function of the action alone.
-
-    Raises:
-        ArgumentError: for the contextual mode, several objectives, or rounds that depend on earlier ones.
-    """
+    """Raise ArgumentError unless the expected reward of a round is a function of the action alone."""
     if dynamics.problem.outcomes.objectives:
         raise ArgumentError(
             f"{dynamics.problem.name} has several objectives, and this function gives one number; give an agent to "

@@ -44,11 +44,7 @@ def admit(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
 
 
 def admit_env(label: str) -> Spec:
-    """Parse a label that names a registered environment, with parameters of its mode and its problem.
-
-    Raises:
-        ArgumentError: if the environment is not registered, or a parameter is not declared.
-    """
+    """Parse the label of a registered environment; raise ArgumentError for others and for undeclared parameters."""
     spec = Spec.parse(label)
     entry = find_entry(spec.name)
     if entry is None:

@@ -89,11 +89,7 @@ def isolated_card(name: str, seconds: float = MAKING_SECONDS) -> AgentCard:
 
 
 def _begin(attempt: str, seconds: float, name: str, argument: str | bytes) -> tuple[Worker, Any]:
-    """Start a worker and make a first call; return the worker and the answer.
-
-    Raises:
-        ArgumentError: if the call fails, after which the process is ended; the message names the attempt.
-    """
+    """Start a worker and make a first call; return worker and answer, or raise ArgumentError with the attempt."""
     worker = Worker(max_answer_bytes=MAX_ANSWER_BYTES, variables={ISOLATION_VARIABLE: "1"}, listening=False)
     try:
         return worker, _ask(worker, seconds, name, argument)
@@ -109,11 +105,7 @@ def _begin(attempt: str, seconds: float, name: str, argument: str | bytes) -> tu
 
 
 def _ask(worker: Worker, seconds: float | None, name: str, *arguments: Any) -> Any:
-    """Call a method of the agent's :class:`~cbo_gym.referee.player.Player`.
-
-    Raises:
-        CBOGymError: an error of the agent if :data:`KEPT_ERRORS` has it, else a :class:`PlayerError`.
-    """
+    """Call a method of the agent's Player; errors are those of :data:`KEPT_ERRORS`, or a :class:`PlayerError`."""
     try:
         return worker.call(play, (name, arguments), time_limit=seconds, pack=pack)
     except RaisedError as raised:

@@ -68,11 +68,7 @@ class Replay:
 
 
 def sample_of(runs: Sequence[Run], count: int, seed: int = 0) -> list[Run]:
-    """Return a random sample of ``count`` finished runs, or all if there are fewer, in the order of the runs.
-
-    Raises:
-        ArgumentError: if no run finished.
-    """
+    """Return ``count`` random finished runs, or all if there are fewer; raise ArgumentError if there are none."""
     finished = [run for run in runs if run.status == "finished"]
     if not finished:
         raise ArgumentError("there is no finished run to play again")

@@ -103,11 +103,7 @@ class CheckResult:
 
 
 def read_card(path: Path) -> Card:
-    """Read a card from a YAML file.
-
-    Raises:
-        ArgumentError: if the file cannot be read, or a field is missing or unknown.
-    """
+    """Read a card from a YAML file; raise ArgumentError if it cannot be read, or a field is missing or unknown."""
     try:
         return Card.model_validate(read_yaml(path))
     except ValidationError as error:
@@ -200,11 +196,7 @@ def _count_runs(path: Path) -> int:
 
 
 def enter(checked: CheckResult, path: Path) -> Published:
-    """Put a checked submission into a file of a store: with its blind runs, or marked as unverified.
-
-    Raises:
-        ArgumentError: if the submission is refused.
-    """
+    """Put a submission into a file, with its blind runs or as unverified; raise ArgumentError if it is refused."""
     if checked.standing == "refused":
         raise ArgumentError(f"a refused submission cannot enter: {checked.problems[0]}")
     unverified = checked.standing == "unverified"

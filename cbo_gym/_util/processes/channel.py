@@ -64,11 +64,7 @@ class Channel:
         return cls(calls, answers, calls.read(KEY_BYTES))
 
     def send(self, number: int, message: bytes) -> None:
-        """Write a call or an answer.
-
-        Raises:
-            OSError: if the other process no longer reads.
-        """
+        """Write a call or an answer; raise OSError if the other process no longer reads."""
         self.outgoing.write(HEAD.pack(self.key, number, len(message)) + message)
         self.outgoing.flush()
 

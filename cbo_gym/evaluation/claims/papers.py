@@ -146,11 +146,7 @@ class Paper(StrictModel):
 
 @cache
 def papers() -> tuple[Paper, ...]:
-    """Return the papers, in the order of the suites.
-
-    Raises:
-        ValueError: if a file is wrong.
-    """
+    """Return the papers, in the order of the suites; raise ValueError if a file is invalid."""
     order = [suite.name for suite in load_all()]
     contents = [_paper(path) for path in sorted(DATA.glob("*.yaml"))]
     return tuple(sorted(contents, key=lambda paper: order.index(paper.suite)))

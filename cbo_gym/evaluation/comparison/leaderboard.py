@@ -245,11 +245,7 @@ def _explain_no_finished_run(source: Path | str | Iterable[Run], runs: Sequence[
 
 
 def final_numbers(runs: Sequence[Run]) -> pl.DataFrame:
-    """Return a row per run: its metadata, and the metrics after its last round, null unless it finished.
-
-    Raises:
-        ArgumentError: if a random action is as good as the optimum of a finished run.
-    """
+    """Return a row per run: metadata, and final metrics (null unless it finished); raise as :func:`require_scales`."""
     require_scales(runs)
     return _numbers(runs)
 
@@ -278,11 +274,7 @@ def compared_over_envs(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_scales(runs: Iterable[Run]) -> None:
-    """Check that the optimum of every finished run is better than a random action.
-
-    Raises:
-        ArgumentError: if the optimum of a run is not.
-    """
+    """Raise ArgumentError unless the optimum of every finished run is better than a random action."""
     scales = np.array([(run.optimum, run.random_value) for run in runs if run.status == "finished"]).reshape(-1, 2)
     normalised_score(scales[:, 0], scales[:, 1], scales[:, 0])
 

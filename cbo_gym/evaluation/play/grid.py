@@ -222,11 +222,7 @@ def _environments(envs: Any, horizon: int | None) -> list[Spec]:
 
 
 def cell_of(env: Spec, seed: int, horizon: int | None, secret: str = "") -> Cell:
-    """Return the cell of an environment and a seed.
-
-    Raises:
-        ArgumentError: if the environment cannot be made.
-    """
+    """Return the cell of an environment and a seed; raise ArgumentError if the environment cannot be made."""
     instance: Any = make_env(env, horizon)
     instance.close()
     return Cell(env, seed, secret, str(instance.unwrapped.mode), instance.spec.max_episode_steps, problem_of(instance))

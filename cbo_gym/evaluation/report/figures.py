@@ -87,11 +87,7 @@ def env_figures(env: str, file: str, runs: Sequence[Run], styles: LineStyles) ->
 def write_figures(
     figures: Sequence[ReportFigure], folder: Path, formats: Sequence[str], on_figure: Callable[[int, int], object]
 ) -> dict[str, str]:
-    """Write figures in the given formats; return file -> SVG of the drawings that the page shows.
-
-    Raises:
-        ArgumentError: for an unknown format, before anything is written.
-    """
+    """Write figures in the given formats; return file -> SVG of the drawings that the page shows."""
     plots.require_formats(formats)
     drawings = {}
     for count, figure in enumerate(figures, start=1):

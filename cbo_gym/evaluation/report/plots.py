@@ -100,11 +100,7 @@ def require_formats(formats: Sequence[str]) -> None:
 
 @publication_style
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> None:
-    """Write a figure to ``folder/name`` in each of the given formats: ``png``, ``pdf``, ``svg``.
-
-    Raises:
-        ArgumentError: for an unknown format.
-    """
+    """Write a figure to ``folder/name`` in some formats (``png``, ``pdf``, ``svg``); raise ArgumentError for others."""
     require_formats(formats)
     # The layout is computed once, so that it is the same in all formats.
     figure.draw_without_rendering()
@@ -140,11 +136,7 @@ def regret_curves(runs: Sequence[Run], styles: LineStyles | None = None, against
 
 
 def plot_run(run: Run) -> Figure:
-    """Draw average and simple regret of a run against rounds, see :func:`regret_curves`.
-
-    Raises:
-        ArgumentError: if the run did not finish.
-    """
+    """Draw average and simple regret of a run against rounds; raise ArgumentError if the run did not finish."""
     if run.status != "finished":
         raise ArgumentError(f"a run that {run.status} has nothing to plot: {last_line(run.error)}")
     return regret_curves([run])

@@ -24,11 +24,7 @@ class DamagedRunWarning(UserWarning):
 
 
 def require_writable(folder: Path) -> None:
-    """Create the folder and check that runs can be written to it.
-
-    Raises:
-        OperationError: if the folder is a file or cannot be written to, or the disk is full.
-    """
+    """Create a folder for runs; raise OperationError if it cannot be written to, or the disk is full."""
     probe = folder / f".probe-{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,11 +41,7 @@ def require_writable(folder: Path) -> None:
 
 
 def run_files(folder: Path) -> list[Path]:
-    """Return the files of the runs in a folder, sorted by name.
-
-    Raises:
-        ArgumentError: if the folder is missing.
-    """
+    """Return the files of the runs in a folder, sorted by name; raise ArgumentError if the folder is missing."""
     if not folder.is_dir():
         raise ArgumentError(f"there is no folder {folder}; a sweep makes one")
     # Temporary files of runs begin with a dot.
@@ -75,11 +67,7 @@ def intact_runs(paths: Iterable[Path]) -> Iterator[Run]:
 
 
 def stored_run(path: Path) -> Run:
-    """Read a run of a folder.
-
-    Raises:
-        ArgumentError: if the file is damaged, or its name is not that of the run in it.
-    """
+    """Read a run of a folder; raise ArgumentError if the file is damaged, or its name is not that of the run in it."""
     run = load_run(path)
     if path.name != name_of(run):
         name = f"{run.agent} on {run.env}, seed {run.seed}"

@@ -348,11 +348,7 @@ def name_of(run: Run) -> str:
 
 
 def save_run(path: Path, run: Run) -> None:
-    """Write a run in one step: a reader sees the whole file or none.
-
-    Raises:
-        OperationError: if the file cannot be written.
-    """
+    """Write a run in one step: a reader sees the whole file or none; raise OperationError if that fails."""
     write_bytes(path, run_to_bytes(run))
 
 
@@ -428,11 +424,7 @@ def _unreadable(path: Path, stored: Mapping[str, Any], reason: str) -> ArgumentE
 
 
 def content_of(path: Path) -> bytes:
-    """Read a file of results.
-
-    Raises:
-        ArgumentError: if the file cannot be read, or is too large.
-    """
+    """Read a file of results; raise ArgumentError if it cannot be read, or is too large."""
     try:
         # A device or a pipe might never end.
         if path.exists() and not path.is_file():
@@ -445,11 +437,7 @@ def content_of(path: Path) -> bytes:
 
 
 def metadata_of(source: Path | bytes) -> dict[str, Any]:
-    """Return the description that :func:`seal_table` put into a file, or into the content of one.
-
-    Raises:
-        KeyError, ValueError, PolarsError: if there is none.
-    """
+    """Return the metadata that :func:`seal_table` wrote; raise an error of :data:`INVALID_FILE_ERRORS` without any."""
     metadata = pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)
     return dict(from_json(metadata[METADATA_KEY]))
 
@@ -459,11 +447,7 @@ def _mib(size: int) -> str:
 
 
 def from_json(string: str) -> Any:
-    """Read an untrusted JSON string.
-
-    Raises:
-        ValueError: if it is not JSON, is too long or nested too deeply, or has surrogates.
-    """
+    """Read an untrusted JSON string; raise ValueError if it is invalid, too long or nested, or has surrogates."""
     if len(string) > MAX_METADATA_LENGTH:
         raise ArgumentError(f"its description has {len(string)} characters; at most {MAX_METADATA_LENGTH} are read")
     try:
@@ -476,11 +460,7 @@ def from_json(string: str) -> Any:
 
 
 def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
-    """Return the run with the given fields and table, after checks of the fields.
-
-    Raises:
-        KeyError, TypeError, ValueError, OverflowError: if a field is missing or wrong.
-    """
+    """Return the run with some fields and table; raise an error of :data:`INVALID_FILE_ERRORS` if a field is wrong."""
     # These calls raise an error for an invalid value.
     Version(stored["version"])
     Mode(stored["mode"])
@@ -506,11 +486,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
 
 
 def require_intact(path: Path, content: bytes) -> None:
-    """Check that the content of a file has the checksum that :func:`seal_table` gave it.
-
-    Raises:
-        ArgumentError: if the checksum does not fit the content, or is missing.
-    """
+    """Raise ArgumentError unless the content of a file has the checksum that :func:`seal_table` gave it."""
     matches = list(islice(CHECKSUM.finditer(content), 2))
     if len(matches) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")
@@ -544,11 +520,7 @@ def _require_table(run: Run) -> None:
 
 
 def require_choices(chosen: pl.Series | np.ndarray | None, count: int) -> None:
-    """Check that all indices of chosen sets are below ``count``, the number of names.
-
-    Raises:
-        ArgumentError: if an index has no name.
-    """
+    """Raise ArgumentError unless all indices of chosen sets are below ``count``, the number of names."""
     # Runs created by hand may have choices without names.
     if chosen is None or not count:
         return

@@ -228,11 +228,7 @@ def resolve(store: Path | str) -> Path:
 
 
 def package_store() -> Path:
-    """Return the folder of the package's published results: inside an installed package, or next to it in a checkout.
-
-    Raises:
-        OperationError: if the folder is missing.
-    """
+    """Return the folder of published results inside or next to the package; raise OperationError if it is missing."""
     if not (folder := _own_folder()).is_dir():
         raise OperationError(f"the published results are missing from this installation ({folder}); reinstall cbo-gym")
     return folder
