@@ -128,15 +128,16 @@ def replay_sample(
         if on_run:
             on_run(run)
 
-    if unfinished:
-        on_start("played again", len(unfinished))
-        yield from replays(unfinished, allow=allow, limits=LIMITS, on_run=on_run)
+    def replay(batch: Sequence[Run], watch: OnRun) -> Iterator[Replay]:
+        if batch:
+            on_start("played again", len(batch))
+            yield from replays(batch, allow=allow, limits=LIMITS, on_run=watch)
+
+    yield from replay(unfinished, on_run)
     sample, others = shuffled[:min_finished], shuffled[min_finished:]
-    on_start("played again", len(sample))
-    yield from replays(sample, allow=allow, limits=LIMITS, on_run=add_seconds)
-    if others and seconds / len(sample) * len(others) <= CHEAP_SECONDS:
-        on_start("played again", len(others))
-        yield from replays(others, allow=allow, limits=LIMITS, on_run=on_run)
+    yield from replay(sample, add_seconds)
+    if seconds / len(sample) * len(others) <= CHEAP_SECONDS:
+        yield from replay(others, on_run)
 
 
 def blind_scores(

@@ -93,15 +93,14 @@ def p_value(differences: np.ndarray, kind: Kind, margin: float) -> float:
 
 
 @cache
-def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
-    """Return the level at each look, so that all looks together decide falsely with probability ``level``.
+def levels(looks: tuple[int, ...]) -> tuple[float, ...]:
+    """Return the level at each look, so that all looks together decide falsely with probability :data:`LEVEL`.
 
     Half of it is spent on each side, by the spending function of Lan & DeMets (1983) after O'Brien & Fleming, which
     spends little at early looks.
 
     Args:
         looks: numbers of pairs, ascending; the last is the whole sample.
-        level: probability of a false decision.
 
     Raises:
         ArgumentError: if the numbers do not ascend.
@@ -109,7 +108,7 @@ def levels(looks: tuple[int, ...], level: float = LEVEL) -> tuple[float, ...]:
     if list(looks) != sorted(set(looks)) or not looks or looks[0] < 1:
         raise ArgumentError(f"looks are numbers of pairs that ascend, not {list(looks)}")
     fractions = np.array(looks) / looks[-1]
-    spent = 4.0 * norm.sf(norm.ppf(1.0 - level / 4.0) / np.sqrt(fractions))
+    spent = 4.0 * norm.sf(norm.ppf(1.0 - LEVEL / 4.0) / np.sqrt(fractions))
     covariance = np.sqrt(np.minimum.outer(fractions, fractions) / np.maximum.outer(fractions, fractions))
     limits: list[float] = []
     for look, total in enumerate(spent):

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
-
 Array = np.ndarray
 
 CONFIDENCE = 0.95
@@ -29,14 +27,8 @@ LARGEST_EXACT = 2**23
 
 
 def equal_weights(scores: Array) -> Array:
-    """Return equal weights of environments and of the runs of each, shape ``(envs, seeds)``, with sum 1.
-
-    Raises:
-        ArgumentError: if ``scores`` is not a matrix, or an environment has no run.
-    """
+    """Return equal weights of environments, and of the runs of each: shape ``(envs, seeds)``, with sum 1."""
     present = ~np.isnan(scores)
-    if present.ndim != 2 or not present.any(axis=1).all() or not present.size:
-        raise ArgumentError(f"scores must be (envs, seeds) with a run in every environment; given shape {scores.shape}")
     return present / (len(scores) * present.sum(axis=1, keepdims=True))
 
 
@@ -69,12 +61,9 @@ def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
     1988, Resampling inference with complex survey data, JASA 83). A single run is drawn itself, and has no spread.
 
     Args:
-        scores: shape ``(envs, seeds)``.
+        scores: shape ``(envs, seeds)``, with at least one run in each environment.
         draws: number of resamples.
         rng: random generator.
-
-    Raises:
-        ArgumentError: if ``scores`` is not a matrix, or an environment has no run.
     """
     runs = (equal_weights(scores) > 0).sum(axis=1)
     draws_per_env = np.maximum(1, runs - 1)
@@ -137,12 +126,7 @@ def probability_of_improvement(scores: Array, others: Array, weights: Array, oth
 
     Returns:
         Probabilities of shape ``(...)``.
-
-    Raises:
-        ArgumentError: if the numbers of environments differ.
     """
-    if len(scores) != len(others):
-        raise ArgumentError(f"both need the same environments; given {len(scores)} and {len(others)}")
     weights_by_env = weights.reshape(-1, *scores.shape).swapaxes(0, 1)
     other_weights_by_env = other_weights.reshape(-1, *others.shape).swapaxes(0, 1)
     # The weights of an environment sum to 1 / envs in both factors.

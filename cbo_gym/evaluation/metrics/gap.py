@@ -17,7 +17,6 @@ from itertools import product
 
 import numpy as np
 
-from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS
 from cbo_gym.evaluation.runs.results import Run, stack_curves
 from cbo_gym.evaluation.suites import package_references
@@ -45,14 +44,9 @@ def improvements(values: Array, initial: float | Array, reference: float | Array
         values: values of the rounds, shape ``(..., rounds)`` with at least one round.
         initial: b_0, a number or shape ``(...)``.
         reference: r, a number or shape ``(...)``.
-
-    Raises:
-        ArgumentError: without rounds.
     """
     values = np.asarray(values, dtype=float)
     initial, reference = (np.asarray(number, dtype=float)[..., None] for number in (initial, reference))
-    if not values.shape[-1]:
-        raise ArgumentError("GAP needs at least one round")
     improvement = np.maximum(np.maximum.accumulate(values, axis=-1) - initial, 0.0)
     possible = reference - initial
     share = improvement / np.where(possible > 0.0, possible, 1.0)
@@ -63,7 +57,7 @@ def gap(values: Array, initial: float | Array, reference: float | Array) -> Arra
     """Return GAP, (i_B + (B - t*) / B) / (1 + (B - 1) / B), where B is the number of rounds.
 
     t* is the first round with the best value, or B if no value exceeds b_0. Values that agree to nine decimals of r -
-    b_0 count as equal. Arguments and errors are those of :func:`improvements`.
+    b_0 count as equal. Arguments are those of :func:`improvements`.
 
     Returns:
         Numbers in [0, 1] of shape ``(...)``.
@@ -76,7 +70,7 @@ def gap(values: Array, initial: float | Array, reference: float | Array) -> Arra
 
 
 def path_aware_gap(values: Array, initial: float | Array, reference: float | Array) -> Array:
-    """Return PA-GAP, the mean of i_t (B - t + 1) / B over rounds t; arguments and errors are those of :func:`gap`."""
+    """Return PA-GAP, the mean of i_t (B - t + 1) / B over rounds t; arguments are those of :func:`gap`."""
     gained = np.minimum(improvements(values, initial, reference), 1.0)
     budget = gained.shape[-1]
     return (gained * (np.arange(budget, 0, -1) / budget)).mean(axis=-1)
@@ -97,13 +91,8 @@ def gap_over_time(values: Array, initial: Array, reference: Array, slices: Array
 
     Returns:
         Numbers in [0, 1], one for each slice that was reached, in order.
-
-    Raises:
-        ArgumentError: without rounds.
     """
     values, initial, reference = (np.asarray(array, dtype=float) for array in (values, initial, reference))
-    if not len(values):
-        raise ArgumentError("G_t needs at least one round")
     gaps = []
     for index in np.unique(slices):
         in_slice = np.asarray(slices) == index
