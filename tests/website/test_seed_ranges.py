@@ -9,7 +9,7 @@ from cbo_gym import evaluate
 from cbo_gym.evaluation import load_published, publish
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from cbo_gym.evaluation.runs.suite_runs import differences
+from cbo_gym.evaluation.runs.suite_runs import describe_differences
 from cbo_gym.evaluation.seed_ranges import PUBLICATION, TUNING, TUNING_INSTANCES, is_for_publication
 from cbo_gym.evaluation.store import published
 from cbo_gym.evaluation.suites import load
@@ -78,7 +78,7 @@ def test_a_suite_for_verdicts_plays_and_takes_these_alone(tmp_path, monkeypatch)
     done = publish(tmp_path / "runs", tmp_path / "store", "strict")
     runs = load_published(done.path)
     assert [run.seed for run in runs] == [1000, 1001]
-    assert list(differences(STRICT, runs)) == []
+    assert list(describe_differences(STRICT, runs)) == []
     other = evaluate("Random", "CBO/Dropwave-v0", 3, horizon=2)
     save_run(tmp_path / "runs" / name_of(other), other)
     before = done.path.read_bytes()
