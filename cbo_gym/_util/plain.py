@@ -16,7 +16,7 @@ import numpy as np
 from cbo_gym.errors import ArgumentError
 
 _JSON_TYPES = frozenset((type(None), bool, int, float, str))
-# Kinds of numbers in arrays, and the names of their types.
+# Kinds of NumPy's types of numbers (float, integer, unsigned, boolean), and the names of these types.
 _NUMBERS = "fiub"
 _DTYPE = re.compile(rf"[<>|][{_NUMBERS}]\d+")
 

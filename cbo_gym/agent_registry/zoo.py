@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+# Name of this package on PyPI, and group of the entry points of agents.
 DISTRIBUTION = "cbo-gym"
 GROUP = "cbo_gym.agents"
 

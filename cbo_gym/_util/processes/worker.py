@@ -1,4 +1,4 @@
-"""Function calls in other processes, with limits of time and memory, for runs of agents and code of strangers.
+"""Function calls in other processes, with limits of time and memory, for runs of agents and untrusted code.
 
 A worker is a new Python interpreter that receives calls through its standard streams. So a script that starts one needs
 no ``if __name__ == "__main__"``, and a daemon process (such as Dask's) can start one. A worker ends with its caller,
@@ -51,6 +51,7 @@ MAX_HELD_FRACTION = 0.25
 WATCH_SECONDS = 0.05
 # Seconds that a process has to exit after its streams have ended, before it is killed.
 EXIT_SECONDS = 5.0
+# Environment variables with the number of threads of libraries.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 # A worker ignores SIGINT, which a terminal sends to all its processes: only the caller decides how a sweep ends. The
 # call of prctl is that of channel.guard_process, which cannot be imported as early.
@@ -96,8 +97,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, limit in (("time_limit", self.time_limit), ("memory_limit", self.memory_limit)):
-            number = isinstance(limit, int | float) and not isinstance(limit, bool)
-            if limit is not None and not (number and limit > 0):
+            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if limit is not None and not (is_number and limit > 0):
                 raise ArgumentError(f"{name} must be a number above 0, or None for no limit; given {limit!r}")
 
 
@@ -150,8 +151,7 @@ class Worker:
             item: The argument of the function.
             keep: Whether the next call uses the same process, with all changes that this call made in it.
             on_message: Called with each message that the call sends by
-                :func:`~cbo_gym._util.processes.serving.send_to_caller`; the process is ended if
-                ``on_message`` raises.
+                :func:`~cbo_gym._util.processes.serving.send_to_caller`; if it raises, the process is ended.
             time_limit: Seconds, instead of the worker's own limit.
             pack: Pickles function and item.
 
@@ -245,7 +245,7 @@ class _Process:
             while (received := self._channel.receive(max_bytes)) is not None:
                 if received[0] != call_id:
                     raise GarbledError("its process gave an answer that was not asked for")
-                kind, content = _read(received[1])
+                kind, content = _parse_answer(received[1])
                 if kind == FAILED:
                     raise content
                 if kind == RETURNED:
@@ -275,7 +275,7 @@ class _Process:
             kill(self.popen)
 
 
-def _read(answer: bytes) -> tuple[str, Any]:
+def _parse_answer(answer: bytes) -> tuple[str, Any]:
     """Return the kind and the content of an answer; the content of a failed call is a RaisedError."""
     try:
         kind, content = read_plain(answer)

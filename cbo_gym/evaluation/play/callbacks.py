@@ -69,7 +69,7 @@ class Sampled:
         return self.callback(played)
 
     def is_due(self, number: int, horizon: int) -> bool:
-        """Return whether the callback is called after this round, counted from 1."""
+        """Return whether round ``number``, counted from 1, is one of the evenly spaced rounds."""
         return number * self.times // horizon > (number - 1) * self.times // horizon
 
 

@@ -118,6 +118,7 @@ class Playing:
         self._dynamics: Dynamics = env.unwrapped.dynamics  # type: ignore[attr-defined]
         names = ("action", "recommended", "nodes", "reward", "cost", *TIMING_COLUMNS, "seen", "reset_seconds")
         self._columns: Columns = {name: [] for name in names}
+        # The last recommendation.
         self._recommended: Action | None = None
 
     def play(self, checkpoint: Checkpoint | None = None) -> Columns:
@@ -174,16 +175,16 @@ class Playing:
         with blame_agent(f"{self._where}, round {first}"):
             shown = deepcopy(self._columns["seen"][-1])
             start = perf_counter()
-            chosen = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
-            choosing = (perf_counter() - start) / count
-            actions = [self._dynamics.read(action) for action in chosen]
+            answers = [self._agent.act(shown)] if self._batch == 1 else self._agent.act_batch(shown, count)
+            act_seconds = (perf_counter() - start) / count
+            actions = [self._dynamics.read(answer) for answer in answers]
             if len(actions) != count:
                 raise ValueError(f"act_batch gave {len(actions)} actions; asked for {count}")
         steps = [self._env.step(action) for action in actions]
         for number, action, step in zip(rounds, actions, steps, strict=True):
-            learning, recommending = self._teach(number, action, step)
+            seconds_of_calls = (act_seconds, *self._teach(number, action, step))
             self._record(action, step, self._recommended)
-            for name, seconds in zip(TIMING_COLUMNS, (choosing, learning, recommending), strict=True):
+            for name, seconds in zip(TIMING_COLUMNS, seconds_of_calls, strict=True):
                 self._columns[name].append(seconds)
         for number, action, (observation, reward, _, _, info) in zip(rounds, actions, steps, strict=True):
             recommended = self._columns["recommended"][number - 1] if number in self._recommend_after else None
@@ -196,12 +197,12 @@ class Playing:
             copies = deepcopy(action), deepcopy(observation), reward, deepcopy(info)
             start = perf_counter()
             self._agent.update(*copies)
-            updated = perf_counter()
+            after_update = perf_counter()
             recommendation = self._agent.recommend() if number in self._recommend_after else None
-            recommended = perf_counter()
+            after_recommend = perf_counter()
             if number in self._recommend_after:
                 self._recommended = self._dynamics.read_recommendation(recommendation)
-        return updated - start, recommended - updated
+        return after_update - start, after_recommend - after_update
 
     def _record(self, action: Action, step: tuple[Any, ...], recommended: Action | None) -> None:
         observation, reward, _, _, info = step
@@ -213,7 +214,7 @@ class Playing:
 
 @contextmanager
 def blame_agent(where: str, *let_pass: type[Exception]) -> Iterator[None]:
-    """Turn any exception of an agent into an AgentError, SystemExit too, but let some classes pass."""
+    """Raise an AgentError in place of any exception of an agent, SystemExit too, except classes in ``let_pass``."""
     try:
         yield
     except BaseException as error:

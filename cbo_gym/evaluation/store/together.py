@@ -1,6 +1,6 @@
-"""Compare own runs with those of other folders or published results: take the runs on the same environments.
+"""Combine a user's runs with other runs on the same environments, such as published results, to compare them.
 
-Warnings say where numbers of rounds or code differ.
+Warnings say if the other runs have other numbers of rounds or other code.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def _combine_runs(runs: Iterable[Run], others: Iterable[Path | str]) -> Iterator
             if run.env in own_summary.rounds:
                 summary.add(run)
                 yield run
-        _warn(own_summary, summary, path)
+        _warn_of_differences(own_summary, summary, path)
 
 
-def _warn(summary: _Summary, other_summary: _Summary, path: Path | str) -> None:
+def _warn_of_differences(summary: _Summary, other_summary: _Summary, path: Path | str) -> None:
     if not other_summary.rounds:
         warnings.warn(f"{path} has no finished run on any of the {len(summary.rounds)} environments", stacklevel=4)
     rounds = [
@@ -70,14 +70,14 @@ def _warn(summary: _Summary, other_summary: _Summary, path: Path | str) -> None:
         for name, values in other_summary.code.items()
         if name in summary.code and values != summary.code[name]
     ]
-    for differences, noun, advice in (
+    for differences, fault, advice in (
         (rounds, "have other numbers of rounds, and are listed apart", "play yours with the horizon that is there"),
         (code, "were played with other code", "play the older ones again"),
     ):
         if differences:
             more = f" and {len(differences) - FEW_NAMES} more" if len(differences) > FEW_NAMES else ""
             listed = ", ".join(differences[:FEW_NAMES])
-            warnings.warn(f"runs of {path} {noun}: {listed}{more}; {advice}", stacklevel=4)
+            warnings.warn(f"runs of {path} {fault}: {listed}{more}; {advice}", stacklevel=4)
 
 
 def _join(values: Iterable[object]) -> str:
