@@ -74,9 +74,6 @@ def whole_number(name: str, value: Any, at_least: int, at_most: int | None = Non
         value: Value of the argument.
         at_least: Smallest allowed value.
         at_most: Largest allowed value; None for no limit.
-
-    Raises:
-        ArgumentError: if it is not a whole number of Python or NumPy, too small or too large.
     """
     if is_whole_number(value) and at_least <= value and (at_most is None or value <= at_most):
         return int(value)

@@ -38,10 +38,6 @@ def require_file(path: Path | str, *endings: str) -> Path:
     Args:
         path: Path of the file.
         endings: Extensions of the format, with their dots; the first is suggested in errors.
-
-    Raises:
-        ArgumentError: if the path is a folder or has another ending.
-        ArgumentTypeError: if ``path`` is neither a string nor a Path.
     """
     if not isinstance(path, str | Path):
         raise ArgumentTypeError(f"the file must be given by its path; given {short_repr(path)}")

@@ -13,11 +13,7 @@ from cbo_gym.errors import naming_the_extra
 
 
 def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub ``__init__.pyi`` lists its names.
-
-    Raises:
-        MissingExtraError: by the returned ``__getattr__``, if an optional dependency is not installed.
-    """
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose stub ``__init__.pyi`` lists its names."""
     load, directory, names = lazy_loader.attach_stub(package, file)
 
     def load_name(name: str) -> Any:

@@ -64,9 +64,6 @@ class Lines:
 
     Args:
         root: Root of the file's nodes; None for an empty file.
-
-    Raises:
-        ArgumentError: if a node is not allowed, or the nodes are too many or nested too deeply.
     """
 
     def __init__(self, root: yaml.Node | None) -> None:

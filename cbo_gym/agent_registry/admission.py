@@ -28,9 +28,6 @@ def admit_agent(label: str, allow: Collection[str] = ()) -> Spec:
     """Parse a label that names an installed agent or one of the allowed import paths.
 
     No third-party code is run, so parameters of third-party agents are not checked.
-
-    Raises:
-        ArgumentError: if the label names anything else, or an agent of this package that does not declare a parameter.
     """
     spec = Spec.parse(label)
     if spec.name in zoo():

@@ -63,11 +63,7 @@ class AgentCard:
 
 
 def agent_card(name: str) -> AgentCard:
-    """Return the card of an installed agent, or of the agent with an import path.
-
-    Raises:
-        ArgumentError: if there is no such agent, or it cannot be imported.
-    """
+    """Return the card of an installed agent, or of the agent with an import path."""
     factory = find_agent(name)
     meanings = _meanings(factory)
     try:

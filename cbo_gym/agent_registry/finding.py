@@ -154,11 +154,7 @@ def require_agent(agent: Any) -> Any:
 
 
 def find_agent(name: str) -> Any:
-    """Return the class or function that creates the agent of a name or an import path.
-
-    Raises:
-        ArgumentError: if there is no such agent, or it cannot be imported.
-    """
+    """Return the class or function that creates the agent of a name or an import path."""
     if name in zoo():
         require_unshared(name)
         return _load(zoo()[name], f"the agent {name!r}")

@@ -34,11 +34,7 @@ class Spec:
 
     @classmethod
     def parse(cls, label: str) -> Spec:
-        """Read ``name`` or ``name(key=value, ...)``; values are Python literals.
-
-        Raises:
-            ArgumentError: if the string has another form, or more than :data:`MAX_CHARACTERS`.
-        """
+        """Read ``name`` or ``name(key=value, ...)``; values are Python literals."""
         if len(label) > MAX_CHARACTERS:
             raise ArgumentError(
                 f"cannot read a label of {len(label)} characters, {label[:40]!r}...; write NAME or "
@@ -129,9 +125,6 @@ def expand(labels: Iterable[str], known: Sequence[str], listed_by: str) -> list[
         labels: labels or patterns.
         known: the known names.
         listed_by: the command that lists the known names, for the error message.
-
-    Raises:
-        ArgumentError: if no name fits a pattern.
     """
     expanded: list[str] = []
     for label in labels:

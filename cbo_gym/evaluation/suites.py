@@ -67,11 +67,7 @@ class Suite(StrictModel):
         return range(first, first + self.seeds)
 
     def select(self, patterns: Sequence[str]) -> list[str]:
-        """Return the labels of the suite's environments that match one of the patterns.
-
-        Raises:
-            SuiteError: if a pattern matches none.
-        """
+        """Return the labels of the suite's environments that match one of the patterns."""
         labels = self.labels()
         if unmatched := [pattern for pattern in patterns if not any(matches(label, [pattern]) for label in labels)]:
             listed_by = f"cbo-gym suites {self.name}"
@@ -90,11 +86,7 @@ class Suite(StrictModel):
         return self.verdict_seeds == "any" or is_for_publication(seed, Spec.from_label(label).keywords, self.first_seed)
 
     def labels(self) -> list[str]:
-        """Return the labels of the suite's environments, with patterns expanded.
-
-        Raises:
-            ArgumentError: if a label is invalid or not registered, or a reference is for another environment.
-        """
+        """Return the labels of the suite's environments, with patterns expanded."""
         known = [entry.id for entry in entries()]
         specs = [Spec.parse(label) for label in expand(self.environments, known, ENVS_LISTED_BY)]
         if unknown := [spec.name for spec in specs if spec.name not in known and not is_custom(spec.name)]:

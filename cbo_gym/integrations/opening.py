@@ -13,12 +13,7 @@ from cbo_gym.modes.base.dynamics import Dynamics
 
 
 def open_env(env: Any, parameters: Mapping[str, Any]) -> CausalBanditEnv:
-    """Make the environment of an id or a Spec with ``parameters`` added, or unwrap an existing environment.
-
-    Raises:
-        ArgumentTypeError: if ``env`` has another type.
-        ArgumentError: for an unknown id, bad parameters, or any parameters of an existing environment.
-    """
+    """Make the environment of an id or a Spec with ``parameters`` added, or unwrap an existing environment."""
     if isinstance(env, str | Spec):
         env = make_env(env_spec(env, parameters))
     elif parameters:

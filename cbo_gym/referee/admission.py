@@ -36,9 +36,6 @@ def admit(run: Run, allow: Iterable[str] = ()) -> tuple[Spec, Spec]:
     Args:
         run: Run of an untrusted file.
         allow: Import paths of agents that may be played in addition to installed ones: ``"my_package:MyAgent"``.
-
-    Raises:
-        ArgumentError: if the agent or the environment may not be played, or has a parameter that it does not declare.
     """
     return admit_agent(run.agent, tuple(allow)), admit_env(run.env)
 

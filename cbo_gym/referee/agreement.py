@@ -83,9 +83,6 @@ def sample_to_compare(
         count: Smallest size of the sample, if there are as many finished runs.
         seed: Seed of the sample.
         must_be_identical: Returns whether the replay of a run on this machine must be identical.
-
-    Raises:
-        ArgumentError: if no run finished.
     """
     chosen = sample_of(runs, count, seed)
     if count < MIN_REPLAYS or all(map(must_be_identical, chosen)):

@@ -53,11 +53,7 @@ _VALUES = (np.ndarray, tasks.Round)
 
 
 def pack(value: Any) -> bytes:
-    """Pickle a value for an isolated agent; a task's composition, which is a function, is sent as its traced steps.
-
-    Raises:
-        ArgumentError: if the value contains another function, or an object of another class.
-    """
+    """Pickle a value for an isolated agent; a task's composition, which is a function, is sent as its traced steps."""
     buffer = BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()

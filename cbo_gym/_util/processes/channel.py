@@ -69,11 +69,7 @@ class Channel:
         self.outgoing.flush()
 
     def receive(self, max_bytes: int = MAX_MESSAGE_BYTES) -> tuple[int, bytes] | None:
-        """Return the number and the content of the next message; None if the stream ends before the message does.
-
-        Raises:
-            GarbledError: if the stream holds something else, or a message of more than ``max_bytes`` bytes.
-        """
+        """Return the number and the content of the next message; None if the stream ends before the message does."""
         head = self.incoming.read(HEAD.size)
         if len(head) < HEAD.size:
             return None

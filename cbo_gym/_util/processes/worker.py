@@ -87,9 +87,6 @@ class Limits:
     Args:
         time_limit: Seconds; None for no limit.
         memory_limit: Resident memory of the process and its descendants, in MiB; None for no limit.
-
-    Raises:
-        ArgumentError: if a limit is not above 0.
     """
 
     time_limit: float | None = None
@@ -229,12 +226,7 @@ class _Process:
     def ask(
         self, message: bytes, limits: Limits, max_bytes: int, on_message: Callable[[Any], object] | None
     ) -> tuple[Any] | None:
-        """Send a call; return its result in a tuple, or None if the process ends.
-
-        Raises:
-            RaisedError: if the call raised an error.
-            GarbledError: if the answer is invalid.
-        """
+        """Send a call; return its result in a tuple, or None if the process ends."""
         call_id = secrets.randbits(64)
         with self._lock:
             self._limits, self._call_start = limits, time.monotonic()

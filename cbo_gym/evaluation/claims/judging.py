@@ -150,12 +150,7 @@ AnyJudgement = TypeVar("AnyJudgement", bound=BaseJudgement)
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> list[Judgement]:
-    """Judge a claim on each of its environments and patterns, by the longest verified runs that both methods have.
-
-    Raises:
-        ArgumentError: if the claim is about ``simple_regret``, and a run has no recommendation after the claim's
-            rounds.
-    """
+    """Judge a claim on each of its environments and patterns, by the longest verified runs that both methods have."""
     finished = [run for run in newest(runs) if run.status == "finished" and not run.unverified]
     return [_judge_env(claim, env, finished) for env in claim.envs]
 

@@ -65,11 +65,7 @@ class JudgedClaim(NamedTuple):
 
 
 def published_parts(store: Path | None = None) -> RunsByFile:
-    """Return the runs in each file of a store, by default the package's own, except the file :data:`SHOWCASE`.
-
-    Raises:
-        ArgumentError: if there is no such folder, or it has no published results.
-    """
+    """Return the runs in each file of a store, by default the package's own, except the file :data:`SHOWCASE`."""
     store = store or package_store()
     files = [path for path in sorted(store.glob("*.parquet")) if path.stem != SHOWCASE]
     if not files:

@@ -101,9 +101,6 @@ def levels(looks: tuple[int, ...]) -> tuple[float, ...]:
 
     Args:
         looks: numbers of pairs, ascending; the last is the whole sample.
-
-    Raises:
-        ArgumentError: if the numbers do not ascend.
     """
     if list(looks) != sorted(set(looks)) or not looks or looks[0] < 1:
         raise ArgumentError(f"looks are numbers of pairs that ascend, not {list(looks)}")

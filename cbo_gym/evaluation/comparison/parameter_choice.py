@@ -169,9 +169,6 @@ def write_choice(path: Path, choice: Choice, command: str) -> None:
     """Record a choice in a YAML file, in place of an earlier choice of the same agent, parameter and metric.
 
     The file maps agent, parameter and metric to the choice and its origin, see :func:`read_chosen`.
-
-    Raises:
-        ArgumentError: if the path does not name a YAML file, or names a file of another kind.
     """
     stored = _load(require_file(path, ".yaml", ".yml"))
     lists = {name: list(getattr(choice, name)) for name in ("candidates", "seeds", "horizons", "versions")}
@@ -181,11 +178,7 @@ def write_choice(path: Path, choice: Choice, command: str) -> None:
 
 
 def read_chosen(path: Path, agent: str, parameter: str, metric: str) -> dict[str, float]:
-    """Read the chosen value of each environment that :func:`write_choice` recorded; empty if there is none.
-
-    Raises:
-        ArgumentError: if the file was not written by :func:`write_choice`.
-    """
+    """Read the chosen value of each environment that :func:`write_choice` recorded; empty if there is none."""
     record = _load(path).get(agent, {}).get(parameter, {}).get(metric, {"chosen": {}})
     try:
         return dict(record["chosen"])

@@ -104,9 +104,6 @@ def pickle_agent(source: Any, label: str | None, taken_labels: Iterable[str]) ->
         source: The agent, or the class or function that makes it.
         label: Name of the agent in the results; None for the name of its class, or of the function.
         taken_labels: Labels of other agents.
-
-    Raises:
-        ArgumentError: if the agent cannot be made, or another agent has its name.
     """
     agent = agent_of(source)
     if isinstance(source, type) or not hasattr(source, "act"):

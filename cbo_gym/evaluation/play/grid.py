@@ -138,11 +138,7 @@ def job_of(
 
 
 def seeds_in(seeds: Iterable[int] | int) -> list[int]:
-    """Return the seeds without repetitions; a number stands for that many seeds, counted from 0.
-
-    Raises:
-        ArgumentError: if a seed is invalid, or there are more seeds than :data:`~cbo_gym._util.arguments.MAX_SEEDS`.
-    """
+    """Return the seeds without repetitions; a number stands for that many seeds, counted from 0."""
     if not isinstance(seeds, Iterable):
         seeds = range(whole_number("seeds", seeds, at_least=1, at_most=MAX_SEEDS))
     return list(dict.fromkeys(seed_number(seed, "seeds") for seed in seeds))

@@ -43,9 +43,6 @@ class Checkpoint:
         path: Path of the file.
         every: Number of rounds between writes, at least 1.
         about: Identity of the run and its code; a file with another one is refused.
-
-    Raises:
-        ArgumentError: if ``every`` is not a whole number of at least 1.
     """
 
     path: Path
@@ -62,12 +59,7 @@ class Checkpoint:
         write_bytes(self.path, write_plain({"about": self.about, "columns": stored, "agent": state}))
 
     def read(self) -> tuple[Columns, bytes] | None:
-        """Read the columns of the rounds, and the agent's state; return None if there is no file.
-
-        Raises:
-            OperationError: if the checkpoint is of another run, or of other code.
-            ArgumentError: if the file is not a checkpoint.
-        """
+        """Read the columns of the rounds, and the agent's state; return None if there is no file."""
         if not self.path.exists():
             return None
         try:

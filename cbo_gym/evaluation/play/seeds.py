@@ -55,9 +55,6 @@ def draw_instance(words: str, env: Spec, seed: int) -> tuple[Spec, str]:
         words: The referee's secret words.
         env: The environment.
         seed: Seed of the run.
-
-    Raises:
-        ArgumentError: for fewer than :data:`MIN_WORDS_LENGTH` characters, or if the environment names an instance.
     """
     if len(words) < MIN_WORDS_LENGTH:
         raise ArgumentError(f"secret words must have at least {MIN_WORDS_LENGTH} characters; given {len(words)}")

@@ -55,11 +55,7 @@ def write_results(path: Path, board: Leaderboard) -> None:
 
 
 def with_part(path: Path, name: str, section: str) -> str:
-    """Return the content of a file with another section between the :func:`marks` of a name.
-
-    Raises:
-        ArgumentError: if the file is missing, or does not have both marks once, in this order.
-    """
+    """Return the content of a file with another section between the :func:`marks` of a name."""
     marker_lines = list(marks(name))
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
     matches = [(index, line.strip()) for index, line in enumerate(lines) if line.strip() in marker_lines]

@@ -27,10 +27,6 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     The operating system releases the lock when the process ends. The lock file is removed before the lock is released;
     a process that waits for a removed file notices it, and waits for the next one.
-
-    Raises:
-        OperationError: if another process has locked the folder for more than :data:`TIMEOUT_SECONDS`, or the folder
-            cannot be written to.
     """
     # A path has one lock object in a process, which counts its holders.
     lock = FileLock(folder / LOCK_NAME, is_singleton=True)

@@ -22,9 +22,6 @@ def process_count(count: int) -> int:
     """Return the number of processes that ``n_jobs`` means: -1 is one per core, -2 is one less, and so on.
 
     The result is at least 1. In a container, the cores are its share of processor time.
-
-    Raises:
-        ArgumentError: if ``count`` is 0, or not a whole number.
     """
     # Imported here, because only this function needs it.
     from joblib import cpu_count

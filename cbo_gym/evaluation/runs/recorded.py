@@ -68,11 +68,7 @@ def with_actions(run: Run) -> Run:
 
 
 def recorded_actions(run: Run) -> RecordedAgent:
-    """Return an agent that plays a finished run's actions again, from its fields or its table.
-
-    Raises:
-        ArgumentError: if the run has no actions, or they do not match its rounds.
-    """
+    """Return an agent that plays a finished run's actions again, from its fields or its table."""
     table = run.table
     choices = table["choice"].to_list() if "choice" in table.columns else [None] * table.height
     if run.actions or run.recommendations:

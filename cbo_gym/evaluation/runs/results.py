@@ -395,9 +395,6 @@ def run_from_bytes(content: bytes, path: Path) -> Run:
     Args:
         content: Content of the file, as :func:`run_to_bytes` writes it.
         path: Path of the file, for errors.
-
-    Raises:
-        ArgumentError: if the content is not that of a run's file.
     """
     require_intact(path, content)
     stored: dict[str, Any] = {}
@@ -535,11 +532,7 @@ def all_finite(column: pl.Series) -> bool:
 
 
 def recommendation_rounds(recommend: Recommend, horizon: int, batch: int = 1) -> frozenset[int]:
-    """Return the rounds after which an agent is asked for its recommendation; in a batch, only the last round counts.
-
-    Raises:
-        ArgumentError: if ``recommend`` is not ``"every"``, ``"powers"`` or ``"end"``.
-    """
+    """Return the rounds after which an agent is asked for its recommendation, which are last rounds of batches."""
     require_word("recommend", recommend, get_args(Recommend))
     rounds = [horizon]
     if recommend == "every":

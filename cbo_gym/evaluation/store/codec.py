@@ -94,11 +94,7 @@ def file_content(name: str, runs: Sequence[Run]) -> bytes:
 
 
 def read_store_file(path: Path) -> list[Run]:
-    """Read the runs of a file of a store, in its order; the table of a run is computed from its curves when it is used.
-
-    Raises:
-        ArgumentError: if the file is damaged, of a newer version, too large, or not of published results.
-    """
+    """Read the runs of a store's file, in its order; the table of a run is computed from its curves when it is used."""
     content = content_of(path)
     require_intact(path, content)
     try:

@@ -115,9 +115,6 @@ def attach_curves(runs: Sequence[Run], frame: pl.DataFrame) -> None:
     Args:
         runs: Runs in the order of the file, without tables.
         frame: A row per run, with its mean seconds and its kept columns; a column that the run does not have is null.
-
-    Raises:
-        ArgumentError: if a curve lacks rounds or numbers.
     """
     names = [name for name, dtype in frame.schema.items() if dtype == pl.List]
     lengths = {name: frame[name].list.len().to_list() for name in names}

@@ -239,11 +239,7 @@ def _own_folder() -> Path:
 
 
 def runs_in(path: Path | str) -> Iterable[Run]:
-    """Return the runs of a folder that a sweep wrote, or of published results; see :func:`resolve` for their names.
-
-    Raises:
-        ArgumentError: if there is no such folder or file, or the file is not of published results.
-    """
+    """Return the runs of a folder that a sweep wrote, or of published results; see :func:`resolve` for their names."""
     path = resolve(path)
     return load_published(path) if is_published(path) else load_runs(path)
 
