@@ -1,4 +1,4 @@
-"""Describe what a leaderboard's numbers rest on: which runs are missing, and where the others come from."""
+"""Describe the runs behind a leaderboard: which are missing, and with which code and on which machines others ran."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cbo_gym.evaluation.runs.counted import BLIND, env_label
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import parts_of
 
+# Value of ``Run.recommend`` -> its description.
 RECOMMENDATIONS = {"every": "every round", "powers": "powers of two", "end": "at the end"}
 
 
@@ -37,11 +38,11 @@ def _unfinished_runs(board: Leaderboard) -> str:
     ended = tried.group_by("mode", "env", "agent").agg(pl.col("seed").n_unique())
     plays, envs = tried.select("mode", "agent").unique(), tried.select("mode", "env").unique()
     grid = plays.join(envs, on="mode")
-    expected, finished = grid.height * board.seeds, int(ended["seed"].sum())
-    if finished >= expected:
+    expected, count = grid.height * board.seeds, int(ended["seed"].sum())
+    if count >= expected:
         return ""
     return (
-        f"This sweep is not complete: {finished} of {expected} runs have ended ({board.seeds} seeds of every agent on "
+        f"This sweep is not complete: {count} of {expected} runs have ended ({board.seeds} seeds of every agent on "
         "every environment of the modes that it plays). Numbers say how many seeds they rest on."
     )
 
@@ -74,15 +75,12 @@ def provenance_sentences(board: Leaderboard) -> list[str]:
     versions, dates, machines = (
         sorted({value for value in runs[name] if value}) for name in ("version", "date", "machine")
     )
-    days = [date.partition("T")[0] for date in dates]
-    facts = [
-        f"{runs.height} finished runs",
-        f"seeds {_ranges(sorted(runs['seed'].unique()))}",
-        f"cbo-gym {' and '.join(versions)}",
-        *([" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []),
-        *machines,
-    ]
-    sentences = ["; ".join(facts), *mixtures(board.runs)]
+    facts = [f"{runs.height} finished runs", f"seeds {_ranges(sorted(runs['seed'].unique()))}"]
+    facts.append(f"cbo-gym {' and '.join(versions)}")
+    if dates:
+        days = [date.partition("T")[0] for date in (dates[0], dates[-1])]
+        facts.append(" to ".join(dict.fromkeys(days)))
+    sentences = ["; ".join([*facts, *machines]), *mixtures(board.runs)]
     if board.replaced:
         sentences.append(f"Left out: {board.replaced} runs that were played again later")
     return [printable(f"{sentence}.") for sentence in sentences]

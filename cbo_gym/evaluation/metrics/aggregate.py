@@ -39,19 +39,19 @@ class Resamples:
     Attributes:
         counts: how often each run was drawn in each resample, shape ``(envs, draws, seeds)``; with this order of axes
             matrix products are twice as fast as with the draws first.
-        drawn: number of runs in a resample of each environment, shape ``(envs,)``.
+        sizes: number of runs in a resample of each environment, shape ``(envs,)``.
     """
 
     counts: Array
-    drawn: Array
+    sizes: Array
 
     def weights(self) -> Array:
         """Return weights of shape ``(draws, envs, seeds)``, whose sum is 1 in each draw."""
-        return (self.counts / self.drawn[:, None, None]).swapaxes(0, 1) / len(self.drawn)
+        return (self.counts / self.sizes[:, None, None]).swapaxes(0, 1) / len(self.sizes)
 
     def select(self, rows: Array) -> Resamples:
         """Return the resamples of some environments."""
-        return Resamples(self.counts[rows], self.drawn[rows])
+        return Resamples(self.counts[rows], self.sizes[rows])
 
 
 def bootstrap(scores: Array, draws: int, rng: np.random.Generator) -> Resamples:
@@ -143,7 +143,7 @@ def resampled_improvement(scores: Array, others: Array, resamples: Resamples, ot
     dtype = np.float32 if pairs < LARGEST_EXACT else np.float64
     wins_over_run = resamples.counts.astype(dtype) @ _wins(scores, others).astype(dtype)
     wins = np.einsum("ebj,ebj->eb", wins_over_run, other_resamples.counts.astype(dtype))
-    probabilities = wins / (resamples.drawn * other_resamples.drawn)[:, None]
+    probabilities = wins / (resamples.sizes * other_resamples.sizes)[:, None]
     return probabilities.mean(axis=0)
 
 

@@ -24,6 +24,7 @@ GREY = "#777777"
 # Lengths of strokes and gaps in widths of the line; empty for a solid line.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.8), (5, 1.8, 1.2, 1.8), (1.2, 1.6))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Agent whose lines are grey.
 BASELINE = "Random"
 ELLIPSIS = "…"
 # Largest length of a file's name without its suffix; file systems allow 255 bytes.

@@ -89,10 +89,10 @@ def publish(
     if not NAME.fullmatch(name):
         raise ArgumentError(f"name the suite by lower case letters, digits, - and _; given {name!r}")
     runs = [stored_run(path) for path in track(run_files(Path(folder)))]
-    known = next((suite for suite in load_all() if suite.name == name), None)
-    patterns = known.environments if known else ["*"]
+    package_suite = next((suite for suite in load_all() if suite.name == name), None)
+    patterns = package_suite.environments if package_suite else ["*"]
     new = [run for run in runs if matches(run.env, patterns)]
-    _require_seeds(new, known)
+    _require_seeds(new, package_suite)
     if not new:
         where = f"; {len(runs)} are on environments that are not of the suite {name}" if runs else ""
         raise ArgumentError(f"there are no runs in {folder} to publish{where}")
@@ -100,7 +100,7 @@ def publish(
         left_out = len(runs) - len(new)
         if submission:
             new = [replace(with_actions(run), unverified=True) for run in new]
-        return _merge(store, name, new, left_out, overrule=submission, suite=known)
+        return _merge(store, name, new, left_out, overrule=submission, suite=package_suite)
 
 
 def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
@@ -134,9 +134,8 @@ def _merge(
     """
     new = [replace(run, error=last_line(run.error) if run.error else "") for run in runs]
     path = store / f"{name}.parquet"
-    stored = old = read_store_file(path) if path.exists() else []
-    if suite is not None:
-        old = [run for run in old if suite.counts(run.seed, run.env)]
+    stored = read_store_file(path) if path.exists() else []
+    old = [run for run in stored if suite is None or suite.counts(run.seed, run.env)]
     if overrule:
         new_cells = set(map(identity, new))
         new_groups = {_blind_group(run) for run in new if run.secret}
