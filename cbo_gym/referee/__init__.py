@@ -1,1 +1,1 @@
-"""Checks of published and submitted results, which nobody is trusted for: replays, blind play, isolated processes."""
+"""Checks of published and submitted results, without trust in them: replays, blind play, isolated processes."""

@@ -39,7 +39,7 @@ MAKERS = {
     "agent_registry.finding:create_agent": "evaluation.play.grid referee.player",
     "envs.making:make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner "
     "integrations.opening testing",
-    "problems.build:builder_of": "referee.admission",
+    "problems.build:import_builder": "referee.admission",
     "problems.build:build_problem": "evaluation.report.curves modes problems.systems.contextual testing",
     "problems.build:load_problem": "",
     "evaluation.play.grid:plan": "cli.runs evaluation.play.sweep",

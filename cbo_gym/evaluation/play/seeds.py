@@ -3,7 +3,7 @@
 In ordinary play they follow from the run's own seed. In *blind play* the agent knows neither the name of the system,
 nor its instance (a random transform, see :mod:`cbo_gym.problems.variations.instance`), nor the seed of the noise.
 Instance and seeds then follow from secret words of a referee, the environment and the run's seed. So all agents that
-are played with the same words meet the same instances, and nobody can predict these without the words. A run stores its
+are played with the same words meet the same instances, which cannot be predicted without the words. A run stores its
 own secret, which is derived from the words, so that the run can be played again; it does not reveal other secrets.
 """
 
