@@ -183,8 +183,12 @@ def test_files_of_another_kind_are_refused(store, change, message):
 def test_other_schemas_and_single_runs_are_named(played, store, tmp_path):
     path = store / "mine.parquet"
     path.write_bytes(seal_table(pl.read_parquet(path), {"schema": 4}))
-    with pytest.raises(ValueError, match="its schema is 4, this version reads 3"):
-        load_published(store)
+    before = path.read_bytes()
+    for read in (load_published, lambda store: publish(tmp_path / "mine", store)):
+        with pytest.raises(ValueError, match=r"mine\.parquet .*its schema is 4, this version reads 3; install a newer"):
+            read(store)
+    publish(tmp_path / "mine", store, "other").path.unlink()
+    assert path.read_bytes() == before
     assert is_published(store)
     assert not is_published(tmp_path / "mine")
     with pytest.raises(ValueError, match="it is a single run; cbo-gym publish"):

@@ -1,20 +1,42 @@
 import json
+import os
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from cbo_gym import evaluate, leaderboard
+from cbo_gym import evaluate, leaderboard, sweep
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_run, load_runs
+from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_run, load_runs, publish
 from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
+
+ENV = "CBO/CoCaFig1-v0"
 
 
 @pytest.fixture(scope="module")
 def played():
-    return evaluate("Random", "CBO/CoCaFig1-v0", 3, horizon=4)
+    return evaluate("Random", ENV, 3, horizon=4)
+
+
+@pytest.fixture
+def stored(played, tmp_path):
+    """The only file of a folder of runs."""
+    save_run(tmp_path / name_of(played), played)
+    return tmp_path / name_of(played)
+
+
+def play_again(folder):
+    return sweep("Random", ENV, [3], folder, horizon=4, n_jobs=1)
+
+
+def forge(path, **changes):
+    """Change metadata of a run; its checksum fits, as a third-party program would write it."""
+    about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
+    del about["checksum"]
+    path.write_bytes(seal_table(pl.read_parquet(path), about | changes))
 
 
 def test_a_run_survives_the_disk(played, tmp_path):
@@ -54,7 +76,6 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_no_bit_of_a_file_changes_unnoticed(played, tmp_path):
-    """A sample of the bits; tests/trials has more."""
     path = tmp_path / "run.parquet"
     save_run(path, played)
     content = path.read_bytes()
@@ -81,22 +102,65 @@ def test_no_bit_of_a_file_changes_unnoticed(played, tmp_path):
         ({"horizon": 5}, "4 rows for 5 rounds"),
     ],
 )
-def test_metadata_and_tables_of_another_kind_are_refused(played, tmp_path, changes, message):
-    """With a checksum that fits, as a third-party program would write it."""
-    path = tmp_path / "run.parquet"
-    save_run(path, played)
-    stored = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
-    del stored["checksum"]
-    path.write_bytes(seal_table(played.table, stored | changes))
+def test_metadata_of_another_kind_are_refused(stored, changes, message):
+    forge(stored, **changes)
     with pytest.raises(ValueError, match=message):
-        load_run(path)
+        load_run(stored)
+
+
+def test_tables_of_another_kind_are_refused(played, stored):
     for table in (pl.DataFrame({"round": [1, 2, 3, 4]}), pl.DataFrame({"round": ["1"]}), pl.DataFrame()):
-        save_run(path, replace(played, table=table))
+        save_run(stored, replace(played, table=table))
         with pytest.raises(ValueError, match="its table is wrong"):
-            load_run(path)
+            load_run(stored)
     for seed, horizon, said in (("0", 1, "valid integer"), (0, 0, "greater than 0")):
         with pytest.raises(ValueError, match=said):
             Run("A", "E", seed, horizon)
+
+
+def replace_by(make):
+    def damage(path):
+        path.unlink()
+        make(path)
+
+    return damage
+
+
+DAMAGES = {
+    "a longer file": lambda path: path.write_bytes(path.read_bytes() + b"\0"),
+    "a folder": replace_by(lambda path: (path / "more").mkdir(parents=True)),
+    "a link to itself": replace_by(lambda path: path.symlink_to(path.name)),
+    "a link to nothing": replace_by(lambda path: path.symlink_to("nowhere")),
+    "a pipe": replace_by(os.mkfifo),
+    "an endless device": replace_by(lambda path: path.symlink_to("/dev/zero")),
+    "metadata of two lines": lambda path: forge(path, version="\n\n", mode="\n\n", env="CBO/Dropwave-v0(("),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_run_is_named_in_one_line_and_played_again(stored, tmp_path, damage):
+    damage(stored)
+    with pytest.warns(DamagedRunWarning) as said:
+        assert list(load_runs(tmp_path)) == []
+    (line,) = (str(one.message) for one in said)
+    assert (str(stored) in line, "\n" in line, len(line) < 1000) == (True, False, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedRunWarning)
+        assert play_again(tmp_path) == {"finished": 1, "failed": 0, "skipped": 0, "resumed": 0}
+
+
+@pytest.mark.parametrize("changes", [{"colour": "red"}, {"status": "paused"}, {"seed": {"of": "noise"}}])
+def test_a_run_of_a_newer_version_is_named_and_stays(stored, tmp_path, changes):
+    forge(stored, version="99.0", **changes)
+    before = stored.read_bytes()
+    message = r"is of cbo-gym 99\.0, which this one, .*, cannot read; install the newer one"
+    with pytest.warns(DamagedRunWarning, match=message):
+        assert list(load_runs(tmp_path)) == []
+    for call in (play_again, lambda folder: publish(folder, folder / "store")):
+        with pytest.raises(ArgumentError, match=message):
+            call(tmp_path)
+    assert [path.name for path in tmp_path.glob("*.parquet")] == [stored.name]
+    assert stored.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"not parquet", b'{"checksum": "' + b"0" * 64 + b'"}'])

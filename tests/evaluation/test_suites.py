@@ -1,8 +1,11 @@
 """Suites: what the package has, what a broken file says, and sweeps of them."""
 
+from contextlib import nullcontext
+
 import pytest
 import yaml
 
+from cbo_gym import sweep
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_runs, suites
@@ -100,6 +103,25 @@ def test_a_sweep_of_a_suite(tmp_path):
     assert len(plan(AGENT, Suite(**GOOD), [0], tmp_path)) == 2
     with pytest.raises(ArgumentError, match="only a suite has default seeds"):
         plan(AGENT, "CBO/Dropwave-v0", None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({"environments": GOOD["environments"][::-1]}, 4),
+        ({"environments": ["CBO/Dropwave-v0", "CBO/Ackley-v0"]}, 2),
+        ({"seeds": 1}, 2),
+        ({"seeds": 3}, 4),
+        ({"horizon": 1}, 0),
+    ],
+)
+def test_of_an_edited_suite_the_runs_that_still_belong_count_and_the_others_are_named(tmp_path, change, kept):
+    sweep(AGENT, Suite(**GOOD), None, tmp_path, n_jobs=1)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    message = f"{4 - kept} runs in .* are not of the suite mine as it is played now"
+    with pytest.warns(UserWarning, match=message) if kept < 4 else nullcontext():
+        assert sweep(AGENT, Suite(**GOOD | change), None, tmp_path, n_jobs=1)["resumed"] == kept
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_on_the_command_line(tmp_path, monkeypatch):
