@@ -68,7 +68,7 @@ def test_other_versions_on_the_workers_are_refused(cluster, tmp_path, monkeypatc
         ("tcp://no-such-host.invalid:8786", r"there is no host called no-such-host\.invalid"),
         ("localhost", "missing port number"),
         ("http://127.0.0.1:9", "unknown address scheme"),
-        ("", r"an address is tcp://HOST:PORT"),
+        *((word, r"an address is tcp://HOST:PORT") for word in ("", "cluster")),
     ],
 )
 def test_a_scheduler_that_is_not_there_is_named(tmp_path, monkeypatch, address, reason):

@@ -1,12 +1,8 @@
 """Small agents that the tests run; importable by path, as a user's would be."""
 
-import ctypes
 import os
 import signal
 import sys
-from pathlib import Path
-from time import sleep
-from uuid import uuid4
 
 import numpy as np
 
@@ -97,21 +93,6 @@ class Raises(Centre):
         super().update(action, observation, reward, info)
 
 
-class Slow(Centre):
-    """Sleeps in every ``act``, and leaves a file for every run, named by the process that plays it."""
-
-    def __init__(self, folder: str, seconds: float = 0.05) -> None:
-        self.folder, self.seconds = folder, seconds
-
-    def reset(self, task, seed):
-        super().reset(task, seed)
-        Path(self.folder).joinpath(f"{os.getpid()}-{uuid4().hex}").touch()
-
-    def act(self, observation):
-        sleep(self.seconds)
-        return super().act(observation)
-
-
 class Recorder(Centre):
     """Keeps everything that it receives, for inspection."""
 
@@ -170,23 +151,6 @@ class Exits(Centre):
 
     def act(self, observation):
         sys.exit(self.status)
-
-
-class Vanishes(Centre):
-    """Ends its process without an error."""
-
-    def __init__(self, status: int) -> None:
-        self.status = status
-
-    def update(self, action, observation, reward, info):
-        os._exit(self.status)
-
-
-class Crashes(Centre):
-    """Crashes its process, as compiled code can."""
-
-    def recommend(self):
-        return ctypes.string_at(0)
 
 
 class Hangs(Centre):

@@ -4,9 +4,7 @@ Do not call any of them in a process that you need.
 """
 
 import atexit
-import builtins
 import ctypes
-import gc
 import itertools
 import os
 import random
@@ -16,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -77,12 +74,6 @@ def leave_a_daemon():
     fork(then=detach)
 
 
-def leave_a_daemon_and_die():
-    leave_a_daemon()
-    time.sleep(0.5)
-    os._exit(0)
-
-
 def write_everywhere():
     for number in range(3, 64):
         try:
@@ -97,19 +88,6 @@ def delete_files():
             path.unlink()
 
 
-def start_thread(daemon, target):
-    threading.Thread(target=target, daemon=daemon).start()
-
-
-def change_torch():
-    import torch
-
-    torch.set_default_dtype(torch.float16)
-    torch.set_num_threads(2)
-    torch.manual_seed(0)
-    torch.use_deterministic_algorithms(True)
-
-
 def replace_functions():
     """Replace functions that other modules look up when they call them."""
     np.random.default_rng = lambda *_: np.random.Generator(np.random.PCG64(0))
@@ -120,73 +98,49 @@ def replace_functions():
 DEEDS = {
     # ends
     "exit 0": lambda: sys.exit(0),
-    "exit with a text": lambda: sys.exit("over\nand out"),
     "_exit 0": lambda: os._exit(0),
     "abort": os.abort,
     "segfault": lambda: ctypes.string_at(0),
     "kill -9": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "kill its group": lambda: os.killpg(0, signal.SIGKILL),
-    "alarm": lambda: (signal.setitimer(signal.ITIMER_REAL, 0.01), hang()),
     # errors
     "KeyboardInterrupt": lambda: fail(KeyboardInterrupt()),
-    "GeneratorExit": lambda: fail(GeneratorExit()),
-    "StopIteration": lambda: fail(StopIteration()),
     "BaseException": lambda: fail(BaseException()),
-    "MemoryError": lambda: fail(MemoryError()),
     "error without text": lambda: fail(NoText()),
     "error whose text exits": lambda: fail(ExitsWhenPrinted()),
     "error that cannot be pickled": lambda: fail(CannotTravel()),
     "error of megabytes": lambda: fail(ValueError("x" * 5_000_000)),
-    "error of many lines": lambda: fail(ValueError("\n" * 100_000)),
     "error in no encoding": lambda: fail(ValueError("\udc80\0\x1b[31m[red]")),
-    "error in a group": lambda: fail(BaseExceptionGroup("all", [SystemExit(0), ValueError()])),
     "recursion": recurse,
     # time
     "hang": hang,
-    "hang and hear nothing": lambda: ([signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 15)], hang()),
     "hold the interpreter": hold_the_interpreter,
     "read": lambda: sys.stdin.read(),
     # files
-    "close files": lambda: os.closerange(3, 256),
     "close all files": lambda: os.closerange(0, 256),
     "write everywhere": write_everywhere,
     "print": lambda: print("x" * 5_000_000),
-    "write to 1": lambda: os.write(1, b"\0" * 1000),
     "no streams": lambda: [setattr(sys, name, None) for name in ("stdin", "stdout", "stderr")],
     "delete files": delete_files,
     "no more files": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)),
     # processes and threads
     "children": lambda: [subprocess.Popen(SLEEP) for _ in range(2)],
-    "forks": lambda: fork(4),
     "forks, and die": lambda: (fork(4), os._exit(0)),
-    "session": os.setsid,
     "daemon": leave_a_daemon,
-    "daemon, and die": leave_a_daemon_and_die,
-    "thread": lambda: start_thread(True, hang),
-    "thread that is waited for": lambda: start_thread(False, hang),
+    "thread that is waited for": lambda: threading.Thread(target=hang, daemon=False).start(),
     "atexit": lambda: atexit.register(hang),
     "signals": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     # state of the process
     "numpy errors": lambda: np.seterr(all="raise"),
-    "numpy text": lambda: np.set_printoptions(precision=1, threshold=1),
     "seeds": lambda: (np.random.seed(0), random.seed(0)),  # noqa: NPY002
-    "torch": change_torch,
-    "warnings": lambda: warnings.simplefilter("error"),
     "path": sys.path.clear,
-    "modules": lambda: [sys.modules.pop(name) for name in list(sys.modules) if name.startswith("cbo_gym")],
     "all modules": lambda: sys.modules.clear(),
     "folder": lambda: os.chdir("/"),
     "environment": lambda: (os.environ.clear(), os.environ.update(OMP_NUM_THREADS="7")),
-    "recursion limit": lambda: sys.setrecursionlimit(120),
-    "garbage": gc.disable,
     "file mode": lambda: os.umask(0o777),
-    "nice": lambda: os.nice(5),
     "clock": lambda: setattr(time, "perf_counter", lambda: -1.0),
     "functions": replace_functions,
-    "sum": lambda: setattr(builtins, "sum", lambda *_: 0),
-    "print is gone": lambda: delattr(builtins, "print"),
-    "hooks": lambda: [setattr(sys, name, hang) for name in ("excepthook", "unraisablehook")],
-    "trace": lambda: sys.settrace(lambda *_: None),
+    "print is gone": lambda: delattr(__import__("builtins"), "print"),
 }  # fmt: skip
 NEEDS_A_LIMIT_OF_MEMORY = {
     "memory": lambda: [np.ones(2**20) for _ in itertools.count()],
@@ -223,77 +177,3 @@ class Does(Centre):
     def recommend(self):
         self._reach("recommend", self._round - 1)
         return super().recommend()
-
-
-class Alternates:
-    """Another action every time that NumPy looks at it."""
-
-    def __init__(self, action):
-        self.action, self.looks = action, 0
-
-    def __array__(self, *_, **__):
-        self.looks += 1
-        return self.action * (self.looks % 2)
-
-
-class Fickle(Centre):
-    def act(self, observation):
-        return Alternates(super().act(observation))
-
-
-class OneBuffer(Centre):
-    """Returns the same array each time, with other numbers in it."""
-
-    def setup(self, seed):
-        self.buffer = np.zeros(self.task.action_space.shape)
-
-    def act(self, observation):
-        self.buffer[:] = self.rng.random(self.buffer.shape)
-        return self.buffer
-
-    def update(self, action, observation, reward, info):
-        super().update(action, observation, reward, info)
-        self.buffer[:] = 0.0
-
-    def recommend(self):
-        return self.buffer
-
-
-class Scribbles(Centre):
-    """Overwrites all that it receives."""
-
-    def reset(self, task, seed):
-        super().reset(task, seed)
-        object.__setattr__(task, "horizon", 1)
-        task.action_space.low[:] = -5.0
-
-    def act(self, observation):
-        observation["nodes"][:] = 99.0
-        return super().act(observation)
-
-    def update(self, action, observation, reward, info):
-        super().update(action, observation, reward, info)
-        for array in (action, *observation.values()):
-            array[...] = 99.0
-        if info:
-            info.clear()
-
-
-class Silent(Centre):
-    """Answers nothing."""
-
-    def __init__(self, method):
-        setattr(self, method, lambda *_: None)
-
-
-class FailsQuietly(Centre):
-    """Swallows all errors of its recommendation."""
-
-    def recommend(self):
-        try:
-            return 1 / 0
-        except BaseException:
-            return super().recommend()
-
-
-OTHERS = ["Fickle", "OneBuffer", "Scribbles", "Silent(method='act')", "Silent(method='recommend')", "FailsQuietly"]

@@ -12,7 +12,7 @@ from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.runs.results import last_line
 from tests.trials.helpers import end_of, environment, essences, played_again, python, say
-from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY, OTHERS
+from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,6 @@ IN_A_METHOD = [
 ]  # fmt: skip
 CALLS = [
     *(f"Does(what={what!r})" for what in DEEDS),
-    *OTHERS,
     *(f"Does(what={what!r}, method={method!r})" for what, method in IN_A_METHOD),
 ]
 BAD = [str(Spec.parse(f"tests.trials.hostile:{call}")) for call in CALLS]
