@@ -3,7 +3,6 @@
 Do not call any of them in a process that you need: some change its state.
 """
 
-import gc
 import os
 import subprocess
 import sys
@@ -64,14 +63,6 @@ class LooksUpTheStack(Cheat):
         return None
 
 
-class LooksThroughTheHeap(Cheat):
-    def cheat(self):
-        for thing in gc.get_objects():
-            if type(thing).__name__ == "CausalBanditEnv":
-                return best_of(thing)
-        return None
-
-
 class PatchesTheRegret(Cheat):
     """So that every action scores as the optimum."""
 
@@ -80,28 +71,6 @@ class PatchesTheRegret(Cheat):
 
         for name in ("instant_regret", "cumulative_regret", "average_regret", "best_so_far_regret", "simple_regret"):
             setattr(regret, name, lambda *given: np.zeros(np.shape(given[-1])))
-
-
-class PatchesTheOracle(Cheat):
-    """So that the optimum is what any action earns."""
-
-    def cheat(self):
-        from cbo_gym.evaluation.play import runner
-
-        honest = runner.oracle_of
-
-        def generous(env):
-            oracle = honest(env)
-            score = oracle.score
-
-            def scored(actions, *more):
-                best = oracle.dynamics.codec.from_record(oracle.optimum.action)
-                return score([best] * len(actions), *more)
-
-            oracle.score = scored
-            return oracle
-
-        runner.oracle_of = generous
 
 
 class FindsTheSeed(Cheat):
@@ -150,6 +119,4 @@ class AsksAnotherInterpreter(Cheat):
         return self.task.nodes, str(self.task.action_space), str(self.task.codec.domains)
 
 
-CHEATS = (
-    AsksTheOracle, LooksUpTheStack, LooksThroughTheHeap, PatchesTheRegret, PatchesTheOracle, FindsTheSeed,
-)  # fmt: skip
+CHEATS = (AsksTheOracle, LooksUpTheStack, PatchesTheRegret, FindsTheSeed)

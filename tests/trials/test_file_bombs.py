@@ -78,25 +78,13 @@ def problem(equation, more=""):
 
 PROBLEMS = {
     "tower of powers": problem("9**9**9**9 * x"),
-    "tower of powers of x": problem("x**9**9**9**9"),
     "a long number in an equation": problem("x * " + "9" * 4500),
     "nested brackets": problem("(" * 2000 + "x" + ")" * 2000),
-    "nested functions": problem("abs(" * 240 + "x" + ")" * 240),
     "a long sum": problem("+".join(["x"] * 2400)),
-    "many minus signs": problem("-" * 4000 + "x"),
-    "a hundred texts": problem("'x'" * 100),
-    "repeated text": problem("'x' * 10**12"),
     "shift": problem("1 << 10**12"),
-    "40 manipulable variables": "name: G\nreward: Y\nvariables:\n"
-    + "".join(f"  {name}: {{equation: u, noise: 1}}\n" for name in MANY.values())
-    + f"  Y: {'+'.join(MANY.values())}\nmanipulable: {{{', '.join(f'{name}: [0, 1]' for name in MANY.values())}}}\n",
     "40 variables in a chain": "name: G\nreward: Y\nvariables:\n  V0: {equation: u, noise: 1}\n"
     + "".join(f"  V{i}: {{equation: V{i - 1} + u, noise: 1}}\n" for i in range(1, 40))
     + f"  Y: {'+'.join(MANY.values())}\nmanipulable: {{{', '.join(f'{name}: [0, 1]' for name in MANY.values())}}}\n",
-    "200 causes": "name: G\nreward: Y\nvariables:\n"
-    + "".join(f"  V{i}: {{equation: '{'+'.join(f'V{j}' for j in range(i)) or 'u'}'{', noise: 1' if not i else ''}}}\n"
-              for i in range(120))
-    + "  Y: V119\nactions: {}\nmanipulable: {V0: [0, 1]}\n",
     "30,000 variables": "name: G\nreward: V0\nvariables:\n" + "".join(f"  V{i}: '1'\n" for i in range(14_000)),
     "scopes": "name: G\nreward: Y\nvariables: {C: {equation: u, noise: 1}, X: C, Y: X}\nmanipulable: {X: [0, 1]}\n"
     "contexts: [C]\nscopes: [" + "{X: [C]}, " * 5000 + "]",

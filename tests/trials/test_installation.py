@@ -191,51 +191,6 @@ def test_an_editable_installation(environment, clone):
     environment.python(OURS)
 
 
-WORKERS = """
-import pickle, sys, tempfile
-from joblib import Parallel, delayed
-from distributed import Client, LocalCluster
-from cbo_gym import agents, sweep
-
-
-def there(agent):
-    assert "agents" not in sys.modules
-    return type(agent).__module__, agent
-
-
-def check(pairs):
-    for agent, (module, back) in zip(ZOO, pairs, strict=True):
-        assert module.startswith("cbo_gym.agents."), module
-        assert type(back) is type(agent)
-
-
-def play(**options):
-    with tempfile.TemporaryDirectory() as folder:
-        count = sweep(["Random", "GP-UCB"], ["CBO/Dropwave-v0"], [0, 1], folder, horizon=3, **options)
-    assert count == {"finished": 4, "failed": 0, "skipped": 0, "resumed": 0}, count
-
-
-if __name__ == "__main__":
-    classes = [getattr(agents, name) for name in agents.__all__]
-    for each in classes:
-        assert f"c{each.__module__}\\n{each.__name__}\\n".encode() in pickle.dumps(each, protocol=0)
-        assert pickle.loads(pickle.dumps(each)) is each
-    ZOO = [agents.Random(), agents.GPUCB(), agents.MCBO(), agents.CoCaBO(), agents.GPOO(), agents.METS(), agents.CBO()]
-    check(Parallel(n_jobs=2, backend="loky")(delayed(there)(agent) for agent in ZOO))
-    play(n_jobs=2)
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
-        with Client(cluster) as client:
-            check(client.gather(client.map(there, ZOO, pure=False)))
-        play(backend="dask", address=cluster.scheduler_address)
-"""
-
-
-def test_agents_travel_to_workers_and_back(installed, tmp_path):
-    script = tmp_path / "workers.py"
-    script.write_text(WORKERS)
-    call(installed.bin / "python", script, cwd=tmp_path)
-
-
 def test_the_source_archive_holds_what_the_checkout_does(environment, clone, wheel, tmp_path):
     environment.pip("install", "hatchling")
     call(environment.bin / "python", "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=clone)

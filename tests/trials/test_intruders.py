@@ -153,19 +153,3 @@ def called(user, folder, words):
     done = run_as(user, ["-m", "cbo_gym", *words], folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-POMPS = """
-from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.scopes import pomps
-diagram = CausalDiagram(["C", "X", "Y"], [("C", "X"), ("C", "Y"), ("X", "Y")])
-print(pomps(diagram, "Y", ["X"], n_jobs=2) == pomps(diagram, "Y", ["X"]))
-"""
-
-
-def test_no_file_of_the_working_folder_is_run_by_joblib(tmp_path):
-    for name in filter(find_spec, sys.stdlib_module_names - NOT_SHADOWED):
-        (tmp_path / f"{name}.py").write_text(EVIL.format(marker=str(tmp_path / "marker")))
-    done = run_as(None, ["-c", POMPS], tmp_path)
-    assert done.stdout == "True\n", done.stderr
-    assert not (tmp_path / "marker").exists()
