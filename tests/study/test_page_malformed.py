@@ -1,20 +1,18 @@
 """Requests that are wrong in some way: each is an error that says so, the log stays as it was, and HTML is escaped."""
 
-import json
 import math
 import random
 from typing import get_args
 from urllib.parse import quote, urlencode
 
 import pytest
-import yaml
 from fastapi.routing import APIRoute
 
 from cbo_gym.study import load_study, studies_in
 from cbo_gym.study.page.application import TrialAction, routes
 from cbo_gym.study.page.guard import HEADERS
 from tests.support.studies import events_of, fermenter, simulate
-from tests.support.study_visitor import FIELDS, HTML, SQL, WRONG, YAML, Visitor
+from tests.support.study_visitor import FIELDS, HTML, SQL, YAML, Visitor
 
 NO_NUMBERS = [
     "nan", "inf", "-inf", "7 g", "1,5", "1_0", "0x1", "--1", "\0", "\x1b[31m", "\ud7ff", "日本語", "x" * 5000, SQL,
@@ -33,70 +31,6 @@ YAMLS = [
     YAML.replace("[0, 5]", "[.nan, 5]"), YAML.replace("Random", "Random(x=1)"), YAML.replace("Random", HTML),
     YAML + "noise: {titre: -1}\n", "name: " + "9" * 5000, YAML.replace("name: fermenter", f"name: {'x' * 300}"),
 ]  # fmt: skip
-
-
-def of_a_trial(draw, recorded, pending):
-    """A path and fields that are wrong in one place."""
-    good = {f"value:{name}": str(value) for name, value in simulate({}).items()}
-    path, other = f"/studies/1/trials/{pending}", f"/studies/1/trials/{draw.choice([recorded, *PLACES])}"
-    return draw.choice(
-        [
-            (f"{path}/tell", {**good, f"value:{draw.choice(sorted(simulate({})))}": draw.choice(NO_NUMBERS)}),
-            (f"{path}/tell", {**good, f"value:{draw.choice(STRANGE_NAMES)}": "1"}),
-            (f"{path}/tell", {**good, f"did:{draw.choice(['titre', 'biomass', *STRANGE_NAMES])}": "1"}),
-            (f"{path}/tell", {**good, "did:ph": draw.choice(NO_NUMBERS)}),
-            (f"{path}/tell", draw.choice([{}, {**good, "value:titre": ""}, {**good, "value:titre": ["1", "2"]}])),
-            (f"{path}/tell", {"value:feed": "1"}),
-            (f"{other}/{draw.choice(['tell', 'fail'])}", {**good, "reason": draw.choice([SQL, HTML])}),
-            (f"{path}/correct", good),
-            (f"{path}/fail", {"reason": "x" * 10_001}),
-        ]
-    )
-
-
-def of_a_study(draw):
-    study = f"/studies/{draw.choice(PLACES)}/{draw.choice(['ask', 'import'])}"
-    return draw.choice(
-        [
-            ("/studies/1/ask", {"count": draw.choice(["0", "-1", "1.5", "101", "1e9", *NO_NUMBERS])}),
-            ("/studies/1/ask", {f"context:{draw.choice(['titre', *STRANGE_NAMES])}": "1"}),
-            ("/studies/1/import", {"csv": draw.choice(CSVS[:11]).decode("latin-1")}),
-            (study, {"count": "1", "csv": "titre\n1\n"}),
-        ]
-    )
-
-
-def of_a_description(draw):
-    name, wrong = draw.choice(
-        [
-            ("name", ["", "x" * 300, "fermenter"]), ("reward", ["", "titer", SQL, HTML]), ("mode", ["", "Hard", HTML]),
-            ("diagram", ["dag {", "dag { feed -> feed }", "dag { titre -> feed }", SQL, HTML]),
-            ("direction", ["", "up", HTML]), ("agent", ["MCBOO", "os:system", SQL, HTML, "GPOO"]),
-            ("horizon", ["0", "-1", "1.5", *NO_NUMBERS]), ("seed", ["-1", "0.5", *NO_NUMBERS]),
-            ("low", [["9", "5.5", "", ""], ["a", "5.5", "", ""], ["nan", "5.5", "", ""], ["1"]]),
-            ("setting", [["ph", "ph", "", ""], ["", "ph", "", ""], ["titre", "ph", "", ""], [HTML, "ph", "", ""]]),
-            ("cost", [["-1", "1", "", ""], ["x", "1", "", ""], ["nan", "1", "", ""]]),
-            ("units", ["titre", "= g", HTML]), ("constraints", ["biomass => 2", "titre", HTML]),
-            ("variables", ["a", HTML]),
-        ]
-    )  # fmt: skip
-    return "/new", {**FIELDS, name: draw.choice(wrong)}
-
-
-@pytest.mark.parametrize("requests", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_wrong_requests_change_nothing(tmp_path, requests):
-    draw = random.Random(requests)
-    study = fermenter(tmp_path / "f.db", agent="Random")
-    recorded, pending = (trial.number for trial in study.ask(2))
-    study.tell(recorded, simulate({}))
-    before = events_of(tmp_path / "f.db")
-    visitor = Visitor(tmp_path / "f.db")
-    for _ in range(requests):
-        path, data = draw.choice([of_a_trial(draw, recorded, pending), of_a_study(draw), of_a_description(draw)])
-        answer = visitor.client.post(path, data={**data, "forgery": visitor.access.forgery})
-        require_error(answer, tmp_path, (path, data))
-    assert events_of(tmp_path / "f.db") == before
-    assert studies_in(tmp_path / "f.db") == ["fermenter"]
 
 
 ROUTES = [(route.path, sorted(route.methods)) for route in routes.routes if isinstance(route, APIRoute)]
@@ -195,7 +129,6 @@ def test_wrong_files_change_nothing(tmp_path, first):
     for path, field, contents in (
         ("/studies/1/import", "csv", CSVS),
         ("/new/yaml", "yaml", [string.encode() for string in YAMLS]),
-        ("/new/yaml", "yaml", [broken(name, thing) for name, things in WRONG.items() for thing in things]),
     ):
         for index, content in enumerate(contents, start=first):
             files = {"file": (HTML, content)} if index % 2 else None
@@ -203,12 +136,6 @@ def test_wrong_files_change_nothing(tmp_path, first):
             require_error(visitor.client.post(path, data=data, files=files), tmp_path, content)
     assert events_of(tmp_path / "f.db") == before
     assert studies_in(tmp_path / "f.db") == ["fermenter"]
-
-
-def broken(name, thing):
-    """A description with one field that is wrong; YAML knows no tuples."""
-    about = {**yaml.safe_load(YAML), "name": "other", name: thing}
-    return yaml.safe_dump(json.loads(json.dumps(about))).encode()
 
 
 def test_a_body_that_is_no_form_is_refused(tmp_path):

@@ -1,6 +1,5 @@
 """A visitor of the page without a browser: reads its forms, fills them in and sends them."""
 
-import math
 import re
 from html.parser import HTMLParser
 
@@ -110,22 +109,6 @@ class Visitor:
 
 
 SQL, HTML = "'; DROP TABLE events; --", "<script>alert(1)</script>"
-
-
-WRONG = {
-    "reward": ["", SQL, 3, ["titre"]],
-    "settable": [{"feed": 3}, {SQL: (0, 1)}, {"feed": (0.0, math.inf)}, [1.0], {"titre": (0, 1)}],
-    "diagram": ["", "dag {", SQL, "dag { feed -> feed }", "dag { titre -> feed }"],
-    "targets": [[["biomass"]], [["titre"]], "feed", [[SQL]]],
-    "mode": ["", "Hard", 3, SQL, "masked"],
-    "agent": ["", SQL, "MCBOO", "os:system", "GPOO"],
-    "horizon": [0, -1, math.nan, "many", 1.5],
-    "seed": [-1, math.nan, "x", 0.5],
-    "costs": [SQL, {"feed": -1.0}, {"nobody": 1.0}, {"feed": math.nan}, [1]],
-    "contexts": [SQL, ["nobody"]],
-    "constraints": ["biomass => 2", {"biomass": 2}, ["biomass => 2"], ["titre >= 2"], [SQL]],
-    "candidates": [["dag { a -> b }"], [SQL]],
-}
 
 
 YAML = """\
