@@ -1,4 +1,4 @@
-"""Agents without a model recommend the first of the best rewards, and read each round once."""
+"""Agents without a model recommend the first of the best rewards."""
 
 from copy import deepcopy
 from types import SimpleNamespace
@@ -21,19 +21,8 @@ class Plain(Agent):
         return 0
 
 
-class Counted(Round):
-    """A round that counts how often its reward is read."""
-
-    reads = 0
-
-    @property
-    def reward(self):
-        Counted.reads += 1
-        return self[2]
-
-
 def rounds(*rewards):
-    return [Counted(number, {}, float(reward)) for number, reward in enumerate(rewards)]
+    return [Round(number, {}, float(reward)) for number, reward in enumerate(rewards)]
 
 
 def best_of_all(agent):
@@ -48,7 +37,7 @@ def test_the_first_of_the_best_is_recommended_however_often(special):
         for number in range(1, 30):
             if rng.random() < 0.5:
                 assert agent.recommend() == best_of_all(agent)
-            agent.history.append(Counted(number, {}, float(rng.choice([*special, *range(5)]))))
+            agent.history.append(Round(number, {}, float(rng.choice([*special, *range(5)]))))
         assert agent.recommend() == deepcopy(agent).recommend() == best_of_all(agent)
 
 
@@ -71,13 +60,3 @@ def test_rounds_that_were_removed_or_changed_are_not_recommended(change):
     assert agent.recommend() == 1
     change(agent)
     assert agent.recommend() == best_of_all(agent) != 1
-
-
-def test_a_recommendation_takes_no_longer_in_a_long_run():
-    agent, reads = Plain(), []
-    for number in range(1000):
-        agent.history.append(Counted(number, {}, float(number % 37)))
-        Counted.reads = 0
-        agent.recommend()
-        reads.append(Counted.reads)
-    assert max(reads) <= 3

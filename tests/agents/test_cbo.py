@@ -259,13 +259,6 @@ def test_epsilon_by_hand_and_how_it_is_used(
     assert agent.epsilon == 0.0
 
 
-@pytest.mark.parametrize("scaling", ["divide", "multiply"])
-def test_without_initial_data_it_observes_until_there_is_a_hull(scaling: str) -> None:
-    env, task = make(TOY, 0, 3)
-    played, _ = play(CBO(scaling=scaling), env, replace(task, initial_data=()), 0)
-    assert [task.targets[action["target"]] for action in played] == [frozenset()] * 3
-
-
 def test_the_empty_set_is_exploited_where_it_is_best() -> None:
     """X = U and Y = 1 - (X - U)^2: what nature does cannot be improved upon."""
     task = small_task(CausalDiagram("XY", [("X", "Y")], [("X", "Y")]), (-1.0, 1.0))
@@ -347,17 +340,6 @@ def test_possibly_optimal_or_minimal_targets_are_explored_by_name() -> None:
         (None, set()),
     ]:
         assert begin_agent(CBO(targets=targets), task).explored == set(task.targets) - excluded
-
-
-@pytest.mark.parametrize("env_id", [TOY, COMPLETE])
-@pytest.mark.parametrize("observing", [True, False])
-def test_with_observations_or_interventions_alone_it_plays(env_id: str, observing: bool) -> None:
-    env, task = make(env_id, 0, 2)
-    data = tuple(past for past in task.initial_data if (not task.targets[past.action["target"]]) is observing)
-    agent = CBO()
-    actions, _ = play(agent, env, replace(task, initial_data=data), 0)
-    assert all(task.action_space.contains(action) for action in actions)
-    assert np.isfinite(agent.estimated_rewards()).all()
 
 
 def test_an_early_round_leaves_what_was_played_often_for_what_may_be_better() -> None:

@@ -11,10 +11,9 @@ from scipy.special import rel_entr
 
 import cbo_gym
 from cbo_gym import UnsupportedModeError, agents
-from cbo_gym.agents.discrete.base import ArmAgent, arms_of
+from cbo_gym.agents.discrete.base import arms_of
 from cbo_gym.agents.discrete.parallel_bandit import rarest
 from cbo_gym.agents.discrete.ucb import confidence, upper_bounds
-from cbo_gym.envs import oracle_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.task import DiscreteTask
@@ -68,17 +67,6 @@ def test_ucb_plays_the_arm_with_the_greatest_bound() -> None:
     assert agent.counts.sum() == 200
 
 
-@pytest.mark.parametrize("build", [agents.UCB, agents.TS])
-def test_fewer_arms_mean_less_regret(build: type[ArmAgent]) -> None:
-    env, task = make("CBO/XYZWBandit-v0", 0, 500)
-    expected = oracle_of(env).expected_rewards(list(range(len(task.arms)))).value
-    everything, few = (
-        [(expected.max() - expected[play(build(sets=sets), env, task, seed)[0]]).sum() for seed in range(2)]
-        for sets in ("all", "possibly_optimal")
-    )
-    assert max(few) < min(everything)
-
-
 def test_a_reward_between_0_and_1_counts_in_part() -> None:
     task = task_of("CBO/IVBandit-v0")
     agent = begin_agent(agents.TS(), task)
@@ -127,13 +115,6 @@ def test_successive_rejects_shares_its_rounds() -> None:
     assert agent.counts.sum() == 500
     assert len(agent.considered) == 1
     assert task.arms[int(agent.recommend())] == {"Z": 0.0}
-
-
-def test_fewer_rounds_than_arms() -> None:
-    for agent in (agents.SuccessiveRejects(), agents.UCB(), agents.TS()):
-        env, task = make("CBO/IVBandit-v0", 0, 5)
-        play(agent, env, task, 0)
-        assert int(agent.recommend()) in range(9)
 
 
 def test_tasks_that_do_not_fit_are_refused() -> None:

@@ -1,16 +1,15 @@
 """Functions drawn from posteriors, what a network knows, and when an agent leaves its own choice for another."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-from cbo_gym.agents.common.search import Effort, best_first
+from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.agents.networks.exploration import EFFORT, RATE, Exploration, effort_on
+from cbo_gym.agents.networks.exploration import RATE, Exploration
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.networks.novelty import (
@@ -125,16 +124,3 @@ def test_at_the_edge_of_the_box_an_action_beside_it_lies_inside() -> None:
         beside = exploration.nudge(np.array([corner, 0.5]))
         assert 0.0 < beside[0] < 1.0
         assert abs(beside[0] - corner) < 0.01
-
-
-@pytest.mark.parametrize(
-    ("depth", "effort"),
-    [
-        (3, EFFORT),
-        (5, replace(EFFORT, raw_samples=260, perturbed=33, generations=2, children=5, restarts=4)),
-    ],
-)
-def test_searches_on_many_nodes_are_smaller(depth: int, effort: Effort) -> None:
-    network = GPNetwork(make("CBO/BinaryTree-v0", 0, 1, depth=depth)[1])
-    assert len(network.nodes) == 2 ** (depth + 1) - 1
-    assert effort_on(network) == effort

@@ -116,12 +116,6 @@ class TestSSEM:
             errors.append(np.sqrt(np.square(payoffs[::20] - means).mean()))
         assert errors[0] < 0.25 * errors[1]
 
-    def test_too_many_super_arms_leave_no_samples_for_the_remainder(self) -> None:
-        env, task = make("CBO/TrainDelay-v0", 0, 12)
-        agent = agents.SSEMUCBJO(degree=1)
-        play(agent, env, task, 0)
-        assert agent.expansion.remainder == 0.0
-
     def test_systems_with_cycles_are_expanded_about_zero(self) -> None:
         options = {"rounds": 40, "super_arm_size": 3}
         cyclic, acyclic = (

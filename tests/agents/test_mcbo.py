@@ -1,6 +1,6 @@
 import torch
 
-from cbo_gym.agents.common.search import Effort, best_first, maximise, screen
+from cbo_gym.agents.common.search import Effort, maximise, screen
 from cbo_gym.agents.networks.eta import EtaNetworks
 from cbo_gym.agents.networks.mcbo import MCBO
 from tests.support.loop import start_agent
@@ -58,20 +58,3 @@ def test_optimising_the_networks_does_not_lose_value():
     # the networks begin near, not at, the constants +-1, so a little may be lost before Adam sets in
     assert value > float(before.max()) - 0.05 * abs(float(before.max()))
     assert ((best >= 0) & (best <= 1)).all()
-
-
-def test_the_search_beats_many_random_actions_of_all_target_sets():
-    agent = start_agent(MCBO(beta=0.5), "CBO/PSAGraph-v0")
-    noise = agent.network.draw_noise(agent.samples, seed=0)
-    points = agent.search_points.draw(4096, torch.Generator().manual_seed(1))
-    assert len(agent.search_points.membership(points).unique(dim=0)) == 4
-    values = agent.acquisition(agent.search_points.inputs(points)[:, None], noise)
-    starts = screen(
-        lambda inputs: agent.acquisition(inputs, noise),
-        agent.search_points,
-        best_first(agent.history, agent.estimated_rewards()),
-        seed=0,
-        effort=Effort(restarts=agent.restarts),
-    )
-    _, found = agent.optimise(starts, noise, seed=0)
-    assert found > float(values.max()) - 1e-3

@@ -10,8 +10,6 @@ from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agents.super_arms.payoff_polynomials import (
     PayoffPolynomials,
     PolynomialsAboutZero,
-    exponents_of,
-    monomials,
 )
 from cbo_gym.agents.super_arms.separable_fit import SeparableSystem
 from cbo_gym.agents.super_arms.signal_moments import SignalMoments
@@ -67,38 +65,6 @@ def test_about_zero_it_is_exact_up_to_interactions_of_more_than_q_signals() -> N
         for function in (product_of_three, payoff)
     )
     np.testing.assert_allclose(cubic, pairs_only)
-
-
-def test_coefficients_are_derivatives() -> None:
-    def smooth(z: np.ndarray) -> np.ndarray:
-        return np.sin(z[..., 0] + 2.0 * z[..., 1]) + np.exp(z[..., 2] * z[..., 3])
-
-    centre = np.array([0.3, 0.4, 0.5, 0.6, 0.7])
-    polynomials = PayoffPolynomials(SUPER_ARMS, 3, 0.001)
-    found = polynomials.fit(smooth, centre, np.ones(COUNT)).coefficients.toarray()
-    column = {tuple(alpha): i for i, alpha in enumerate(polynomials.exponents)}
-    row = {tuple(np.flatnonzero(arm)): i for i, arm in enumerate(SUPER_ARMS)}
-    angle = centre[0] + 2.0 * centre[1]
-    expected = [
-        ((0, 1), (1, 0, 0, 0, 0), np.cos(angle)),
-        ((0, 1), (1, 1, 0, 0, 0), -2.0 * np.sin(angle)),
-        ((0, 1, 4), (1, 2, 0, 0, 0), -4.0 * np.cos(angle) / 2.0),
-        ((0,), (3, 0, 0, 0, 0), -np.cos(centre[0]) / 6.0),  # the others are zero, not at their means
-        ((2, 3), (0, 0, 2, 1, 0), np.exp(0.3) * (2.0 * 0.6 + 0.5 * 0.6**2) / 2.0),
-        ((2,), (0, 0, 1, 0, 0), 0.0),
-    ]
-    for members, alpha, value in expected:
-        np.testing.assert_allclose(found[row[members], column[alpha]], value, atol=2e-3)
-    for members, arm_row in row.items():
-        outside = [i for alpha, i in column.items() if any(alpha[j] for j in range(COUNT) if j not in members)]
-        assert not found[arm_row, outside].any()
-
-
-def test_monomials_are_all_and_distinct() -> None:
-    exponents = exponents_of(monomials(4, 3), 4)
-    assert len(exponents) == 35 == len({tuple(alpha) for alpha in exponents})
-    assert (exponents.sum(axis=1) <= 3).all()
-    assert (np.diff(exponents.sum(axis=1)) >= 0).all()
 
 
 def test_optimistic_payoffs_equal_the_slow_sum() -> None:

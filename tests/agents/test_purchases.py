@@ -197,14 +197,3 @@ def test_a_finished_product_is_not_taken_up_again():
 def test_other_networks_are_no_cascades():
     with pytest.raises(UnsupportedModeError, match="CascadeEI plays chains"):
         begun(CascadeEI(), ASSEMBLY)
-
-
-@pytest.mark.slow
-def test_the_cascade_agent_is_ahead_of_random_products_at_equal_cost():
-    """On 16 seeds, because random products either lead to the optimum or to a product .77 to .80 below it."""
-    ours, theirs = (
-        np.array([evaluate(agent, CASCADE, s, recommend="end").table["simple_regret"][-1] for s in range(100, 116)])
-        for agent in ("CascadeEI", "FullRandom")
-    )
-    ahead = theirs - ours
-    assert ahead.mean() > 2.0 * ahead.std(ddof=1) / len(ahead) ** 0.5

@@ -6,8 +6,6 @@ import torch
 from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from scipy.stats import yeojohnson
 
-from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.agents.scopes.scope_arm import BACKENDS
 from cbo_gym.agents.scopes.warped_gp import WarpedGP, WarpedKernel, inverse_yeo_johnson
 
 
@@ -41,22 +39,6 @@ def test_a_bound_of_width_zero_recovers_a_smooth_function() -> None:
     truth = 100.0 + np.exp(3.0 * new[:, 0]) * (1 + new[:, 1])
     assert np.sqrt(np.mean((found - truth) ** 2)) < 0.15 * y.std()
     assert (model.bound(torch.from_numpy(new), 1.0).numpy() > found).all()
-
-
-@pytest.mark.slow
-def test_warping_helps_where_the_function_is_not_stationary_and_its_scale_skewed() -> None:
-    def function(points: np.ndarray) -> np.ndarray:
-        return np.exp(4.0 * np.sin(14.0 * points[:, 0] ** 4))
-
-    def error(model: GaussianProcess, seed: int) -> float:
-        rng = np.random.default_rng(seed)
-        x, new = rng.random((25, 1)), rng.random((200, 1))
-        model.add(x, function(x))
-        return float(np.abs(model.bound(torch.from_numpy(new), 0.0).numpy() - function(new)).mean())
-
-    warped = np.mean([error(WarpedGP("Y", 1), seed) for seed in range(3)])
-    plain = np.mean([error(BACKENDS["plain"]("Y", 1), seed) for seed in range(3)])
-    assert warped < 0.7 * plain
 
 
 @pytest.mark.parametrize("outputs", [[3.0, 3.0, 3.0], [0.0, 1e6, 1.0]])

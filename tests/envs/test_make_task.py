@@ -66,14 +66,6 @@ def test_contents(env_id: str) -> None:
         assert task.noise is None
 
 
-def test_soft_fields_under_a_limit_of_a_frozen_task() -> None:
-    task = make_task(gym.make("CBO/Alpine2-v0", max_interventions=2), seed=0)
-    assert task.max_interventions == 2
-    assert all(task.action_space.contains(r.action) for r in task.initial_data)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        task.horizon = 1
-
-
 VANDALISED = FIRST_OF_MODE | {"Ackley": "CBO/Ackley-v0"}
 
 

@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import gymnasium as gym
@@ -194,45 +193,3 @@ def test_recording_an_optimum_changes_nothing_else(tmp_path):
     assert path.read_text() == once
     with pytest.raises(RegistryError, match="no entry"):
         write_optimum(path, "CBO/None-v0", optimum)
-
-
-@pytest.mark.slow
-def test_the_registry_is_package_data(tmp_path):
-    """A wheel holds it inside the package, and works from there without the checkout."""
-    root = Path(cbo_gym.__file__).parent.parent
-    if not (root / "pyproject.toml").exists():
-        pytest.skip("the tests run against an installed package, not a checkout")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(root)]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = {
-            "cbo_gym/envs/envs_registry.yaml",
-            "cbo_gym/envs/envs_registry.json",
-            "cbo_gym/__init__.pyi",
-            "cbo_gym/evaluation/suites.yaml",
-            "cbo_gym/evaluation/results/mcbo2023.parquet",
-            "cbo_gym/problems/systems/chemostat.yaml",
-            "cbo_gym/problems/systems/train_delay.yaml",
-            "cbo_gym/py.typed",
-            "cbo_gym/agents/__init__.py",
-            "cbo_gym/agents/__init__.pyi",
-            "cbo_gym/agents/networks/mcbo.py",
-        }
-        assert names <= set(archive.namelist())
-        assert not any("results/history" in name for name in archive.namelist())  # runs that count no more
-        assert {name.split("/")[0] for name in archive.namelist()} == {
-            "cbo_gym",
-            f"cbo_gym-{cbo_gym.__version__}.dist-info",
-        }
-        archive.extractall(tmp_path / "site")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import cbo_gym, gymnasium as gym;"
-        f"assert cbo_gym.__file__.startswith({str(tmp_path)!r}), cbo_gym.__file__;"
-        "from cbo_gym.envs.registry import registry_path; print(registry_path());"
-        "from cbo_gym.envs.registration import read_copy; assert read_copy();"
-        "from cbo_gym.evaluation import load_published; assert len(load_published('mcbo2023')) > 100;"
-        "[gym.make(name).reset(seed=0) for name in ('CBO/ToyGraph-v0', 'CBO/Chemostat-v0', 'CBO/TrainDelay-v0')]"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.strip() == str(tmp_path / "site" / "cbo_gym" / "envs" / "envs_registry.yaml")

@@ -221,28 +221,9 @@ def test_the_picture_shows_an_action_where_it_acts() -> None:
     assert shown["y3"][0][0].startswith("z3 = 0.")
 
 
-def test_a_tree_is_drawn_as_one() -> None:
-    diagram = gym.make("CBO/BinaryTree-v0", depth=6).unwrapped.scm.diagram
-    height = lay_out(diagram).height
-    for name in diagram.nodes:
-        if parents := diagram.parents(name):
-            upper, lower = (height[parent] for parent in parents)
-            assert height[name] == pytest.approx(0.5 * (upper + lower))
-            assert upper > lower
-
-
 def test_drawing_leaves_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("cbo_gym.drawing", "cbo_gym.envs.picture"))]:
         monkeypatch.delitem(sys.modules, name)
     # whoever imports it fails
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     played("CBO/XYZWSTBandit-v0", "rgb_array", rounds=1).render()
-
-
-def test_the_nodes_that_were_set_are_marked() -> None:
-    env = reset(gym.make("CBO/PSAGraph-v0", render_mode="ansi"))
-    env.step({"target": 1, "values": np.array([0.5, 0.5])})  # {Aspirin}
-    starred = [line for line in env.render().splitlines() if line.lstrip().startswith("*")]
-    assert [line.split()[1] for line in starred] == ["Aspirin", "set"]  # the node, and the legend
-    env.step({"target": 0, "values": np.array([0.5, 0.5])})
-    assert "*" not in env.render()

@@ -5,7 +5,6 @@ from cbo_gym.evaluation.metrics.aggregate import (
     bootstrap,
     equal_weights,
     interquartile_mean,
-    interval,
     mean,
     performance_profile,
     probability_of_improvement,
@@ -81,28 +80,3 @@ def test_counted_wins_are_the_weighted_ones(rng, seeds):
         np.testing.assert_allclose(one.weights().sum(axis=(1, 2)), 1.0)
         weighted = probability_of_improvement(scores[rows], others[rows], one.weights(), two.weights())
         np.testing.assert_allclose(resampled_improvement(scores[rows], others[rows], one, two), weighted, rtol=1e-12)
-
-
-def test_statistics_of_draws_are_those_of_the_resampled_scores(rng):
-    scores, others = rng.normal(size=(3, 5)), rng.normal(size=(3, 4))
-    draws, other_draws = bootstrap(scores, 20, rng).weights(), bootstrap(others, 20, rng).weights()
-    thresholds = np.array([-0.5, 0.5])
-
-    def resampled(values, weights):
-        counts = np.rint(weights * 3 * (values.shape[1] - 1)).astype(int)
-        return np.array([np.repeat(row, count) for row, count in zip(values, counts, strict=True)])
-
-    for number in range(20):
-        drawn, other = resampled(scores, draws[number]), resampled(others, other_draws[number])
-        for statistic, more in ((mean, ()), (interquartile_mean, ()), (performance_profile, (thresholds,))):
-            direct = statistic(drawn, equal_weights(drawn), *more)
-            np.testing.assert_allclose(statistic(scores, draws, *more)[number], direct)
-        direct = probability_of_improvement(drawn, other, equal_weights(drawn), equal_weights(other))
-        assert probability_of_improvement(scores, others, draws, other_draws)[number] == pytest.approx(direct)
-
-
-def test_the_interval_of_a_mean_has_the_width_that_theory_gives(rng):
-    scores = rng.normal(size=(10, 5))
-    low, high = interval(mean(scores, bootstrap(scores, 4000, rng).weights()))
-    error = np.sqrt((scores.var(axis=1, ddof=1) / 5).sum()) / 10
-    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.06)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cbo_gym import Execution, evaluate, leaderboard, sweep
+from cbo_gym import Execution, evaluate, sweep
 from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents import GPUCB, MCBO
@@ -67,13 +67,6 @@ def test_every_agent_suggests_batches(name):
     assert rounds_alike(*runs)  # one seed, one run, also of an agent that has played before
 
 
-@pytest.mark.parametrize(("agent", "env"), [("GP-UCB", ENV), ("CBO", "CBO/ToyGraph-v0")])
-@pytest.mark.usefixtures("coarse_search")
-def test_agents_with_a_model_spread_their_batches(agent, env):
-    run = evaluate(agent, env, 100, horizon=4, batch=4)
-    assert len({str(action) for action in run.table["action"].to_list()}) > 1
-
-
 def test_what_an_agent_expects_is_what_its_model_says():
     agent = GPUCB()
     evaluate(agent, ENV, 100, horizon=2)
@@ -102,17 +95,6 @@ def test_batches_that_cannot_be_are_refused():
 
     with pytest.raises(AgentError, match="round 1: ValueError: act_batch gave 1 actions; asked for 2"):
         evaluate(Few(), ENV, 100, horizon=2, batch=2)
-
-
-@pytest.mark.slow
-def test_runs_in_batches_are_compared_apart(tmp_path):
-    for batch in (1, 2):
-        assert sweep(["Random", Centre], ENV, 1, tmp_path, horizon=4, batch=batch)["finished"] == 2
-    assert sweep(["Random", Centre], ENV, 1, tmp_path, horizon=4, batch=2)["resumed"] == 2
-    labels = leaderboard(tmp_path).per_env["env"].unique().sort().to_list()
-    assert labels == [f"{ENV}, T=4", f"{ENV}, T=4 in batches of 2"]
-    isolated = next(run for run in load_runs(tmp_path) if run.batch == 2 and run.isolated)
-    assert rounds_alike(isolated, evaluate(Centre(), ENV, 0, horizon=4, batch=2))
 
 
 # Callbacks ---------------------------------------------------------------------------------------------------

@@ -2,9 +2,6 @@
 
 import os
 import pickle
-import signal
-import subprocess
-import sys
 from base64 import b64encode
 from copy import deepcopy
 from threading import Lock
@@ -36,17 +33,6 @@ OF_MODE = TOGETHER | {
     "partial": "CBO/GPs1-v0",
 }
 OF_LIBRARIES = ("Optuna", "StableBaselines3")  # what these hold cannot be kept
-KILLED = """
-import os, signal, sys
-import cbo_gym
-
-def stop(played):
-    if played.round == 28:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-how = {"horizon": 40, "checkpoint": sys.argv[1], "checkpoint_every": 7}
-cbo_gym.evaluate("GP-UCB", "CBO/ToyGraph-v0", 100, **how, callbacks=[stop])
-"""
 
 
 class StopError(Exception):
@@ -120,18 +106,6 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(agent, env, batch, tmp_pat
     assert [played.round for played in heard] == [7, 8]
     assert rounds_alike(again, evaluate(agent, env, 100, **how))
     assert not path.exists()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills a process")
-def test_a_run_that_was_killed_goes_on(tmp_path):
-    path = tmp_path / "kept"
-    done = subprocess.run([sys.executable, "-c", KILLED, path], capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL
-    rounds = []
-    run = evaluate("GP-UCB", "CBO/ToyGraph-v0", 100, horizon=40, checkpoint=path, callbacks=[rounds.append])
-    assert rounds[0].round == 22  # the fourth checkpoint, after round 28, was not yet written
-    assert rounds_alike(run, evaluate("GP-UCB", "CBO/ToyGraph-v0", 100, horizon=40))
 
 
 def test_a_checkpoint_is_of_one_run(tmp_path):

@@ -46,14 +46,6 @@ def test_the_look_of_an_agent_does_not_depend_on_others():
     assert variant.marker != agent.marker
 
 
-def test_other_agents_take_the_colours_that_are_left():
-    own = [f"my_package.module:Agent{number}" for number in range(len(COLOURS) + 1)]
-    styles = line_styles(own)
-    assert [styles[name].colour for name in own] == [*COLOURS, COLOURS[0]]
-    assert len(set(styles.values())) == len(own)
-    assert line_styles(["CBO", "Mine"])["Mine"].colour != line_styles(["CBO"])["CBO"].colour
-
-
 def test_labels_are_shown_literally_and_long_ones_shortened_and_stay_different():
     labels = ["A", "x" * 200, "x" * 99 + "y" + "x" * 100, "line\nbreak"]
     short = shorten(labels, 24)

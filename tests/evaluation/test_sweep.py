@@ -111,21 +111,6 @@ def test_failed_runs_are_tried_again_and_damaged_files_set_aside(tmp_path):
     assert len(finished(tmp_path)) == 5
 
 
-@pytest.mark.slow
-def test_an_edited_agent_is_played_again_and_an_unchanged_one_is_not(tmp_path, monkeypatch):
-    module = tmp_path / "my_own_agent.py"
-    monkeypatch.syspath_prepend(str(tmp_path))
-    string = "from tests.support.agents import Centre\n\nclass Mine(Centre):\n    pass\n"
-    grid = (["my_own_agent:Mine", "Random"], ["CBO/Dropwave-v0"], [0], tmp_path / "runs")
-    module.write_text(string)
-    assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 0
-    assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 2
-    module.write_text(string + "    quick = True\n")
-    assert sweep(*grid, horizon=2, n_jobs=1)["resumed"] == 1
-    stamps = {run.sources["my_own_agent"] for run in load_runs(tmp_path / "runs") if "Mine" in run.agent}
-    assert len(stamps) == 2
-
-
 @pytest.mark.parametrize("where", ["file", "file/below"])
 def test_a_folder_that_is_none_is_noticed_before_anything_is_played(tmp_path, where):
     (tmp_path / "file").write_text("text")

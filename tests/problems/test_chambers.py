@@ -3,16 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import optimize
 
-from cbo_gym.envs.oracle import oracle_of
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.systems.chambers import light_tunnel, wind_tunnel
 from cbo_gym.scm import Intervention, StructuralCausalModel
-from tests.support.problems import monte_carlo_agrees
 
 IDS = [f"CBO/{name}-v0" for name in ("WindTunnel", "WindTunnel-Hard", "LightTunnel", "LightTunnel-Hard")]
 # Actuators that the models keep constant, at the settings of the fits.
@@ -122,10 +119,3 @@ def test_no_search_without_noise_beats_the_recorded_optimum(env_id: str) -> None
         popsize=8,
     )
     assert best.value == pytest.approx(-found.fun - noise, abs=1e-3)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_plain_monte_carlo_agrees_with_the_oracle(env_id: str) -> None:
-    env = gym.make(env_id).unwrapped
-    env.action_space.seed(0)
-    monte_carlo_agrees(env, [oracle_of(env).optimum.action, env.action_space.sample()])

@@ -13,7 +13,7 @@ from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
 from cbo_gym.problems.base import mixture_noise
-from tests.support.problems import monte_carlo_agrees, nodes_follow
+from tests.support.problems import nodes_follow
 
 Values = dict[str, float]
 
@@ -81,31 +81,6 @@ def test_mixtures_are_in_the_papers_notation() -> None:
     assert noise.weights == pytest.approx((0.25, 0.75))
     assert noise.means == pytest.approx((-1.5, 1.5))
     assert noise.stds == pytest.approx((0.6 * math.sqrt(0.05), 0.6 * math.sqrt(0.1)))
-
-
-SETTINGS = [
-    *[("CBO/Dropwave-GMM-v0", {"noise_scale": lam, "noise_std": s}) for lam in (1.0, 2.0, 3.0) for s in (0.1, 0.3)],
-    *[(f"CBO/Alpine2-{k}-v0", {"noise_scale": lam, "noise_std": s})
-      for k in ("DGM", "DGM3") for lam in (0.3, 1.0) for s in (0.05, 0.2, 0.4)],
-    *[(f"CBO/Alpine2-{k}-v0", {"noise_std": s}) for k in ("NonDGM", "NonDGM3") for s in (0.05, 0.1, 0.2)],
-]  # fmt: skip
-#: the widest noise of each id; the others are slow tests
-WIDEST = dict(SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "changed"),
-    [pytest.param(*one, marks=[] if WIDEST[one[0]] == one[1] else pytest.mark.slow) for one in SETTINGS],
-    ids=str,
-)
-def test_the_expectation_is_finite_and_plain_monte_carlo_agrees(env_id: str, changed: dict[str, float]) -> None:
-    """At the recorded maximiser, where the tails are heaviest, and at random actions; for all settings of the paper."""
-    env = gym.make(env_id, **changed).unwrapped
-    actions = [np.array(find_entry(env_id).optimum.action), *np.random.default_rng(0).random((3, env.scm.action_dim))]
-    estimate = monte_carlo_agrees(env, actions)
-    everywhere = env.dynamics.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
-    random = env.scm.sample(20_000, np.random.default_rng(9), everywhere)["Y"]
-    assert estimate.value[0] > random.mean() + 20 * random.std() / np.sqrt(20_000)
 
 
 def density(components: list[list[float]], sigma: float) -> Callable[[float], float]:

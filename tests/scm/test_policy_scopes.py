@@ -239,17 +239,6 @@ def test_no_scope_beats_the_possibly_optimal_ones() -> None:
 
 
 @pytest.mark.slow
-def test_no_scope_beats_the_possibly_optimal_ones_on_a_thousand_diagrams() -> None:
-    for seed in range(1000, 2000):
-        check_best_value(seed, draws=12)
-
-
-@pytest.mark.slow
-def test_no_scm_can_be_found_in_which_a_scope_is_missing() -> None:
-    assert sum(search_missing(seed, (3, 6), most=3_000, effort=(2, 80)) for seed in range(2000, 2300)) > 500
-
-
-@pytest.mark.slow
 def test_each_returned_scope_is_strictly_the_best_in_some_scm() -> None:
     for seed in range(3000, 3200):
         rng = np.random.default_rng(seed)

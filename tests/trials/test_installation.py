@@ -198,6 +198,8 @@ def test_the_source_archive_holds_what_the_checkout_does(environment, clone, whe
     environment.pip("wheel", "--no-deps", "-w", tmp_path, archive)
     (built,) = tmp_path.glob("*.whl")
     assert files_of(built) == files_of(wheel)
+    data = ("envs/envs_registry.yaml", "evaluation/suites.yaml", "evaluation/results/mcbo2023.parquet", "py.typed")
+    assert {f"cbo_gym/{name}" for name in data} <= set(files_of(wheel))
     tops = {name.partition("/")[0] for name in files_of(wheel)}
     assert tops == {"cbo_gym", f"{wheel.name.partition('-py3')[0]}.dist-info"}, "a wheel has no agents of its own"
 
