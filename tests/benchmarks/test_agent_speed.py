@@ -5,14 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from cbo_gym import Agent, agents, evaluate
-from cbo_gym.actions.spaces import SuperArmSpace
+from cbo_gym import Agent, agents
 from cbo_gym.agents.cells.aggregated_gp import AggregatedGP, AverageKernel
-from cbo_gym.agents.common.search import Effort, maximise, screen
-from cbo_gym.agents.super_arms.payoff_polynomials import PayoffPolynomials, PolynomialsAboutZero
-from cbo_gym.agents.super_arms.signal_moments import SignalMoments
 from cbo_gym.evaluation.seed_ranges import TUNING
 from tests.support.loop import AGENT_SEED, make
 
@@ -89,22 +84,6 @@ def test_a_round_of_sixty_thousand_super_arms_without_a_new_fit():
     assert np.median(seconds) < 0.1
 
 
-@pytest.mark.parametrize("kind", [PayoffPolynomials, PolynomialsAboutZero])
-def test_optimistic_payoffs_of_sixty_thousand_super_arms(benchmark, kind):
-    super_arms, rng = SuperArmSpace(20, 6).all(), np.random.default_rng(0)
-    assert len(super_arms) == 60_460
-    moments = SignalMoments(20, 3, 1.0)
-    for _ in range(50):
-        moments.add(np.ones(20), rng.random(20))
-    expansion = kind(super_arms, 3, 1.0).fit(lambda z: z.sum(axis=-1) ** 2, np.zeros(20), moments.spread())
-
-    def bounds():
-        return expansion.optimistic(*moments.intervals(0.01 * moments.confidence(50, 6)))
-
-    assert np.isfinite(benchmark(bounds)).all()
-    assert benchmark.stats.stats.median < 0.1
-
-
 def test_a_row_update_of_aggregated_observations_is_quadratic():
     """From 500 to 1,000 observations the time of an update grows by about 4, not by 8 as a factorisation would."""
     rng = np.random.default_rng(0)
@@ -117,45 +96,3 @@ def test_a_row_update_of_aggregated_observations_is_quadratic():
     early, late = np.median(seconds[450:550]), np.median(seconds[950:1050])
     print(f"\none update at 500: {1e3 * early:.2f} ms, at 1,000: {1e3 * late:.2f} ms")
     assert late < 6 * early
-
-
-def found_without_noise(agent, played, factor):
-    def acquisition(inputs):
-        return agent.acquisition(inputs, {})
-
-    effort = Effort(raw_samples=1024 * factor, restarts=12 * factor)
-    action = maximise(acquisition, agent.search_points, played, seed=SEED, effort=effort)
-    grid = torch.cartesian_prod(*[torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]).double()] * 5)
-    points = torch.cat([grid, torch.as_tensor(action).expand(len(grid), 6)], -1)
-    with torch.no_grad():
-        return float(acquisition(points[:, None]).max())
-
-
-def found_with_noise(agent, played, factor):
-    noise, restarts = agent.network.draw_noise(128, SEED), agent.restarts * factor
-
-    def acquisition(inputs):
-        return agent.acquisition(inputs, noise)
-
-    effort = Effort(raw_samples=1024 * factor, restarts=restarts)
-    starts = screen(acquisition, agent.search_points, played, seed=SEED, effort=effort)
-    return agent.optimise(starts, noise, SEED)[1]
-
-
-@pytest.mark.parametrize("rounds", [5, 20, 50])
-@pytest.mark.parametrize(
-    ("env_id", "parameters", "find"),
-    [
-        ("CBO/Alpine2-v0", {}, found_without_noise),
-        ("CBO/Dropwave-NoisyPublished-v0", {"samples": 128}, found_with_noise),
-    ],
-)
-def test_ten_times_the_restarts_find_no_more(env_id, parameters, find, rounds):
-    gains = []
-    for seed in range(SEED, SEED + 3):
-        agent = agents.MCBO(**parameters)
-        evaluate(agent, env_id, seed, horizon=rounds, recommend="end")
-        played = [agent.history[i].action for i in np.argsort(-agent.estimated_rewards())]
-        gains.append(find(agent, played, 10) / find(agent, played, 1) - 1.0)
-    print(f"\n{env_id}, after {rounds} rounds, 10 times the restarts find more by {np.round(gains, 4)}")
-    assert np.median(gains) < 0.01

@@ -3,7 +3,6 @@
 They are the processor's, so that other programs do not count, nor does the disk's time to flush a commit.
 """
 
-import itertools
 import time
 
 import pytest
@@ -36,11 +35,6 @@ def path(tmp_path_factory):
     return path
 
 
-def test_create_to_the_first_suggestion(benchmark, tmp_path):
-    indices = itertools.count()
-    benchmark(lambda: fermenter(tmp_path / f"{next(indices)}.db", agent="Random").ask())
-
-
 def test_tell(benchmark, tmp_path):
     study = fermenter(tmp_path / "f.db", agent="Random")
     trials = study.ask(200)
@@ -58,10 +52,6 @@ def test_tell_behind_a_long_log(benchmark, path):
         lambda trial: study.tell(trial, simulate(trial.do)), setup=lambda: ((trials.pop(),), {}), rounds=20
     )
     assert benchmark.stats["median"] < 0.02
-
-
-def test_load_a_long_study(benchmark, path):
-    benchmark.pedantic(lambda: load_study(storage=path), rounds=5)
 
 
 def test_the_table_of_a_long_study(benchmark, path):

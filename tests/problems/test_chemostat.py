@@ -131,29 +131,6 @@ def test_broken_coefficients_are_named(tmp_path: Path, change: dict, message: st
         chemostat(str(tmp_path / "none.yaml"))
 
 
-def random_days(script, count: int = 150) -> tuple[dict, dict]:
-    """Yesterdays drawn at random and noiseless todays of the recorded map."""
-    rng, fitted = np.random.default_rng(1), load_coefficients()
-    old = {node: getattr(fitted.yesterday, node) * rng.uniform(0.2, 3.0, count) for node in script.NODES}
-    new = {"N_in": rng.uniform(60.0, 100.0, count)}
-    s = fitted.scales
-    for node in script.NODES:
-        factors = (s.N,) if node == "N" else (getattr(s, node).gain, getattr(s, node).loss)
-        new[node] = script.MECHANISMS[node](factors, old, new)
-    return old, new
-
-
-@pytest.mark.slow
-def test_the_fit_recovers_the_factors_behind_noiseless_days(script) -> None:
-    fitted = script.as_scales(script.fit_factors(*random_days(script)))
-    for node, rates in load_coefficients().scales:
-        found = getattr(fitted, node)
-        if node == "N":
-            assert found == pytest.approx(rates, rel=1e-3)
-        else:
-            assert (found.gain, found.loss) == pytest.approx((rates.gain, rates.loss), rel=1e-3)
-
-
 def test_dissolved_nitrogen_follows_its_equation(script) -> None:
     time, algae = np.array([0.0, 0.9, 2.0, 3.1]), np.array([5.0, 30.0, 2.0, 14.0])
     found = script.dissolved_nitrogen(time, algae, np.full(4, 80.0))
@@ -184,9 +161,3 @@ def test_the_script_fits_a_table_of_the_data_files_format(
     env = gym.make(ENTRY.id, coefficients=str(tmp_path / "out" / "chemostat.yaml"))
     env.reset(seed=0)
     assert np.isfinite(env.step(env.action_space.sample())[1])
-
-
-def test_the_script_says_what_is_missing(script, tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text("time (days),algae (10^6 cells/ml)\n0,1\n")
-    with pytest.raises(SystemExit, match=r"has no column \['rotifers', .*it has \['time \(days\)'"):
-        script.read_table(tmp_path / "data.csv")

@@ -15,7 +15,6 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.referee.serialization import pack
 from cbo_gym.scm import Empirical, GaussianMixture, Normal, Uniform
 from cbo_gym.scm.noise import Arcsine, Discrete, TruncatedNormal, multiply
-from cbo_gym.scm.units import Unit
 from cbo_gym.testing import check_problem
 from tests.support.environments import HAVE_INSTANCES, LAST_OF_MODE, ONE_OF_A_KIND, with_slow
 
@@ -140,11 +139,6 @@ def test_costs_go_with_the_turn(reference):
         assert other.cost(other.decode(turned)) == pytest.approx(one.cost(one.decode(action)))
 
 
-def test_names_that_are_unknown_are_named_as_they_are_published():
-    with pytest.raises(ArgumentError, match="nope"):
-        gym.make("CBO/ToyGraph-v0", instance=4, costs={"base": 1.0, "variables": {"nope": 2.0}})
-
-
 def test_a_known_composition_goes_with_the_turn():
     env = gym.make("CBO/Ackley-v0", known_composition=True, instance=6)
     task = make_task(env, 100, horizon=2)
@@ -167,12 +161,3 @@ def test_noise_in_other_units(noise, factor):
     told = multiply(noise, factor)
     assert (told.mean, told.std) == pytest.approx((factor * noise.mean, abs(factor) * noise.std))
     assert np.allclose(np.sort(told.from_uniform(points)), np.sort(factor * noise.from_uniform(points)), atol=1e-2)
-
-
-@pytest.mark.parametrize("unit", [Unit((-1.0, 3.0), (5.0, 6.0), True, 0.5), Unit((0.0, 1.0), (-2.0, 3.0), False, -0.6)])
-def test_units_are_one_to_one_on_the_whole_line(unit):
-    values = np.linspace(-50.0, 50.0, 1001)
-    new = unit.to_new(values)
-    assert np.allclose(unit.to_old(new), values)
-    assert (np.diff(new) < 0).all() if unit.reflected else (np.diff(new) > 0).all()
-    assert np.allclose(sorted(unit.to_new(np.array(unit.old))), unit.new)
