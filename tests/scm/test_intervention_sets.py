@@ -14,14 +14,10 @@ from cbo_gym.scm.scopes import (
     pomis,
     pomps,
 )
-from tests.support.binary_scms import BinarySCM, random_diagram, random_scm, sets, some_of, subsets
+from tests.support.binary_scms import random_diagram, sets, some_of, subsets
 
 COMPLETE = complete_graph().scm.diagram
 ASKS = [minimal_intervention_sets, pomis, mixed_policy_scopes, pomps]
-
-
-def do(chosen: frozenset[str]) -> frozenset[tuple[str, frozenset[str]]]:
-    return frozenset((name, frozenset()) for name in chosen)
 
 
 def border_by_definition(diagram: CausalDiagram, reward: str) -> frozenset[str]:
@@ -44,32 +40,6 @@ def test_published_graphs() -> None:
     assert pomis(psa_graph().scm.diagram, "Y", doses) == set(subsets(doses))
 
 
-def test_observing_can_be_best_in_the_complete_graph_and_setting_b_and_e_cannot() -> None:
-    """The paper's list of POMIS leaves out the empty set. Here D tells of U2, E of U1, and Y asks for both."""
-    scm = BinarySCM(
-        exogenous={"U1": np.array([0, 0, 1, 1]), "U2": np.array([0, 1, 0, 1])},
-        weights=np.full(4, 0.25),
-        mechanisms={
-            "F": lambda values: 0 * values["U1"],
-            "A": lambda values: values["U1"],
-            "B": lambda values: values["U2"],
-            "C": lambda values: values["B"],
-            "D": lambda values: values["C"],
-            "E": lambda values: values["A"],
-            "Y": lambda values: (values["D"] == values["U2"]) & (values["E"] == values["U1"]),
-        },
-        reward="Y",
-    )
-    best = {chosen: scm.best_value(COMPLETE, do(chosen)) for chosen in subsets(["B", "D", "E"])}
-    assert best.pop(frozenset()) == 1.0
-    assert max(best.values()) == 0.5
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        scm = random_scm(COMPLETE, "Y", rng)
-        both, other = scm.best_values(COMPLETE, [do(frozenset("BE")), do(frozenset("DE"))])
-        assert both <= other + 1e-12
-
-
 def test_minimal_sets_match_their_definition_on_random_diagrams() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
@@ -89,18 +59,6 @@ def test_pomis_matches_its_definition_on_random_diagrams() -> None:
         assert pomis(diagram, reward, names) == expected, f"{diagram!r} with {names}"
         assert expected <= minimal_intervention_sets(diagram, reward, names)
         assert interventional_border(projected, reward) == border_by_definition(projected, reward)
-
-
-def test_no_set_beats_the_possibly_optimal_ones() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(25):
-        diagram, reward = random_diagram(rng, int(rng.integers(3, 6)))
-        names = some_of(rng, diagram, reward, 0.8)
-        returned, every = pomis(diagram, reward, names), subsets(names)
-        for _ in range(4):
-            scm = random_scm(diagram, reward, rng)
-            best = dict(zip(every, scm.best_values(diagram, map(do, every)), strict=True))
-            assert max(best[chosen] for chosen in returned) == pytest.approx(max(best.values()), abs=1e-12)
 
 
 @pytest.mark.parametrize("ask", ASKS)

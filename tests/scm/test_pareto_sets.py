@@ -1,7 +1,6 @@
 """Pareto sets and supported sets: by hand, and against a search of explicit SCMs on diagrams of four variables."""
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -82,32 +81,6 @@ def test_weighted_sums_are_best_on_supported_sets() -> None:
         np.testing.assert_allclose(reached, np.max(list(best.values()), axis=0), atol=1e-12)
 
 
-def classes() -> list[CausalDiagram]:
-    """All diagrams over the objectives y, z and the others u, v, one of those that differ in names alone."""
-    found = {}
-    pairs = list(itertools.combinations(range(4), 2))
-    for order in itertools.permutations("uvyz"):
-        if order.index("u") < order.index("v") and order.index("y") < order.index("z"):
-            named = [(order[a], order[b]) for a, b in pairs]
-            for directed, bidirected in itertools.product(_parts(named), repeat=2):
-                diagram = CausalDiagram(order, directed, bidirected)
-                found.setdefault(min(_renamed(diagram)), diagram)
-    return list(found.values())
-
-
-def _parts(pairs: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    return [list(part) for size in range(len(pairs) + 1) for part in itertools.combinations(pairs, size)]
-
-
-def _renamed(diagram: CausalDiagram) -> Iterator[tuple[object, object]]:
-    for first, second in itertools.product(["uv", "vu"], ["yz", "zy"]):
-        names = dict(zip("uvyz", first + second, strict=True))
-        yield (
-            tuple(sorted((names[a], names[b]) for a, b in diagram.directed)),
-            tuple(sorted(tuple(sorted(names[a] for a in pair)) for pair in diagram.bidirected)),
-        )
-
-
 def check_against_scms(diagrams: list[CausalDiagram], rng: np.random.Generator) -> tuple[int, int]:
     """For every set that stays an SCM in which it leads, and for none that is out; how many there were of each."""
     stay = out = 0
@@ -138,13 +111,6 @@ def test_pareto_sets_are_those_that_some_scm_needs_on_some_diagrams() -> None:
     stay, out = check_against_scms(diagrams, rng)
     assert stay > 10
     assert out > 0
-
-
-@pytest.mark.slow
-def test_pareto_sets_are_those_that_some_scm_needs_on_all_diagrams_of_four_variables() -> None:
-    every = classes()
-    assert len(every) == 8916
-    assert check_against_scms(every, np.random.default_rng(3)) == (16836, 1764)
 
 
 def test_bad_input_is_rejected() -> None:
