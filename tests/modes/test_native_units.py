@@ -98,17 +98,6 @@ def test_limits_wrappers_and_empty_sets_are_described_in_native_units(path: str)
     assert hard.to_record({"target": 0, "values": np.array([0.5, 0.75])}) == {}
 
 
-def test_descriptions_have_the_values_that_mechanisms_take(path: str) -> None:
-    """The bill is computed from the heat alone, the growth without noise from it and the light."""
-    env = made("soft", path)
-    for _ in range(20):
-        found = env.step(env.action_space.sample())[-1]["intervention"]
-        values = env.unwrapped.values  # type: ignore[attr-defined]
-        assert values["Bill"] == pytest.approx(0.001 * (found["heat"] - 10) ** 2)
-        expected = values["Growth"] * found["price"] - 0.1 * found["price"] ** 2 - values["Bill"]
-        assert values["Yield"] == pytest.approx(expected)
-
-
 def test_built_in_problems_without_names_are_described_by_node() -> None:
     """Rosenbrock's inner parameters enter two mechanisms each."""
     soft = make_dynamics(rosenbrock(), "soft")
@@ -214,14 +203,3 @@ def test_names_must_be_different_and_as_many_as_coordinates() -> None:
     dynamics = make_dynamics(Problem(**fields, action_names=("x", "y")), "soft")  # type: ignore[arg-type]
     assert dynamics.domains.named
     assert dynamics.describe(dynamics.decode(np.array([0.0, 0.5]))) == {"x": -5.12, "y": 0.0}
-
-
-def test_a_picture_and_a_table_name_the_parameters(path: str) -> None:
-    env = made("soft", path, render_mode="ansi")
-    env.step(np.array([0.6, 0.5]))
-    rows = {line.split()[0]: line.split() for line in str(env.render()).splitlines() if line.strip()}
-    assert rows["Growth"][2] == rows["Bill"][2] == "heat"
-    assert rows["Yield"][2] == "price"
-    pictured = made("soft", path, render_mode="rgb_array")
-    pictured.step(np.array([0.6, 0.5]))
-    assert isinstance(pictured.render(), np.ndarray)

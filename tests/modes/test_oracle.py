@@ -1,5 +1,4 @@
 import dataclasses
-from itertools import product
 
 import gymnasium as gym
 import numpy as np
@@ -125,16 +124,6 @@ def test_toy_graph_by_calculus():
     oracle = oracle_on("CBO/ToyGraph-v0")
     assert oracle.optimum.value == pytest.approx(-best.fun, abs=1e-4) == pytest.approx(2.17181, abs=1e-4)
     assert -5 + 25 * oracle.optimum.action["values"][1] == pytest.approx(best.x, abs=1e-2)
-
-
-@pytest.mark.slow
-def test_the_search_is_not_caught_by_one_of_many_local_optima():
-    env = gym.make("CBO/Alpine2-DGM-v0", noise_scale=1.0, noise_std=0.05).unwrapped
-    peaks = [0.184, 0.484, 0.792]  # of |sqrt(10 a) sin(10 a)|: the noise moves them little
-    combinations_of_peaks = np.array(list(product(peaks, repeat=6)))
-    oracle = oracle_of(env)
-    best = oracle.mean_of(env.dynamics.decode_batch(combinations_of_peaks)).value.max()
-    assert best < oracle.optimum.value < 1.01 * best
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typer.testing import CliRunner
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError
 from cbo_gym.study import create_study, load_study
-from tests.support.studies import play
 
 FIELDS = {
     "mode": "partial",
@@ -19,11 +18,6 @@ FIELDS = {
 
 def laboratory(path, agent="Random", **changes):
     return create_study("laboratory", storage=path, agent=agent, **{**FIELDS, **changes})
-
-
-def outcome(do):
-    biomass = 3.0 - (do["feed"] - 2.0) ** 2
-    return {"biomass": biomass} | ({"titre": biomass - (do["ph"] - 6.5) ** 2} if do["measure"] == "titre" else {})
 
 
 def test_a_trial_uses_the_batch_of_an_earlier_one_and_does_not_pay_for_it(tmp_path):
@@ -96,26 +90,6 @@ def test_past_rounds_measured_their_last_variable_and_are_no_batches(tmp_path):
     assert study.register({"measure": "titre", "feed": 2.0, "ph": 6.5}).batches == {}
     other = laboratory(tmp_path / "t.db")
     assert other.add_data(study) == 2
-
-
-@pytest.mark.slow
-def test_variables_that_cause_nothing_and_latent_causes_are_allowed(tmp_path):
-    diagram = "dag { biomass -> titre; biomass -> odour; biomass <-> titre }"
-    study = laboratory(tmp_path / "s.db", "FastPKGFN", diagram=diagram)
-    play(study, 5, lambda do: outcome(do) | ({"odour": 1.0} if do["measure"] == "titre" else {}))
-    assert set(study.recommendation()) == {"feed", "ph"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", ["Random", None])
-def test_the_report_and_the_stopping_rule_take_trials_without_a_reward(tmp_path, agent):
-    study = play(laboratory(tmp_path / "s.db", agent, budget=100), 5, outcome)
-    text = study.report(tmp_path / "r.html").read_text()
-    assert "measure = " in text
-    assert len(study.ask(2)) == 2
-    if agent is None:
-        assert 0.0 <= study.stopping().probability <= 1.0
-        assert set(study.what_if({"measure": "biomass", "feed": 2.0})) == {"biomass"}
 
 
 def test_the_command_line_takes_the_variable_to_measure(tmp_path):

@@ -2,10 +2,8 @@
 
 import bz2
 import csv
-import datetime
 import gzip
 import io
-import lzma
 import sqlite3
 import sys
 import zipfile
@@ -93,11 +91,8 @@ XML = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/m
 BOOK = workbook(NAMES, ROW)
 READ = {
     "plain": (HEAD + "1.5,6,0.25\n", [ROW]),
-    "no line end": (HEAD + "1.5,6,0.25", [ROW]),
-    "other order": ("titre,feed,ph\n0.25,1.5,6\n", [ROW]),
     "semicolons, decimal commas": ("feed;ph;titre\n1,5;6;0,25\n", [ROW]),
     "three decimals of a decimal comma": ("feed;ph;titre\n1,500;6,125;0,250\n", [(1.5, 6.125, 0.25)]),
-    "semicolons, decimal points": ("feed;ph;titre\n1.5;6;0.25\n", [ROW]),
     "quoted decimal commas between commas": (HEAD + '"1,5",6,"0,25"\n', [ROW]),
     "tabs": ("feed\tph\ttitre\n1.5\t6\t0.25\n", [ROW]),
     "aligned by blanks": ("feed   ph titre\n 1.5    6  0.25\n", [ROW]),
@@ -107,7 +102,6 @@ READ = {
     "UTF-16 without a BOM": ("feed\tph\ttitre\n1,5\t6\t0,25\n".encode("utf-16-le"), [ROW]),
     "Windows-1252": ("# Füttern\nfeed;ph;titre\n1,5;6;0,25\n".encode("cp1252"), [ROW]),
     "CR alone": ("feed,ph,titre\r1.5,6,0.25\r1.5,6,0.25\r", [ROW] * 2),
-    "CR and LF": ("feed,ph,titre\r\n1.5,6,0.25\r\n1.5,6,0.25\r\n", [ROW] * 2),
     "blank lines": ('\n\nfeed,ph,titre\n\n1.5,6,0.25\n,,\n;;\n  \n"","",""\n', [ROW]),
     "comments": ('# of May\n#"\nfeed,ph,titre\n# 5" tube\n1.5,6,0.25\n', [ROW]),
     "NumPy's commented header": ("# feed ph titre\n1.5e+00 6.0e+00 2.5e-01\n", [ROW]),
@@ -121,10 +115,8 @@ READ = {
     "pandas' index, twice": ("Unnamed: 0.1,Unnamed: 0,feed,ph,titre\n0,0,1.5,6,0.25\n", [ROW]),
     "R's row names": ('"","feed","ph","titre"\n"1",1.5,6,0.25\n', [ROW]),
     "separators behind all": ("feed,ph,titre,,\n1.5,6,0.25,,\n1.5,6,0.25,,,\n", [ROW] * 2),
-    "signs, exponents, blanks": (HEAD + '+1.5,6e0, .25 \n"1.5", "6",2.5E-1\n', [ROW] * 2),
     "the true minus sign": (HEAD + "1.5,6,\u22120.25\n", [(1.5, 6.0, -0.25)]),
     "truth values": (HEAD + "TRUE,6,false\n", [(1.0, 6.0, 0.0)]),
-    "blanks around names": (' feed ,"ph ",titre\t\n1.5,6,0.25\n', [ROW]),
     "an empty column of no variable": ("feed,ph,titre,note,do(titre)\n1.5,6,0.25,,NA\n", [ROW]),
     "whole numbers for 150 rows": (
         HEAD + "1,6,2\n" * 150 + "1.5,6,0.25\n",
@@ -137,7 +129,6 @@ READ = {
     ),
     "a title": ("Batches of 2025\n\nfeed,ph,titre\n1.5,6,0.25\n", [ROW]),
     "a title of Excel": ("Batches;;\nAnn;;2025-01-01\n;;\nfeed;ph;titre\n1,5;6;0,25\n", [ROW]),
-    "a title above one column": ("Yields\ntitre\n1\n", [(None, None, 1.0)]),
     "a line break in a title": ('"Batches\nof 2025",,\nfeed,ph,titre\n1.5,6,0.25\n', [ROW]),
     "units in several forms": ('"feed, g/h";do(feed) / g/h;ph;titre\n1,5;1,5;6;0,25\n', [ROW]),
     "invisible characters": ("feed\u200b;\u00adph;titre\n1,5;\u00a06;0,25\n", [ROW]),
@@ -158,7 +149,6 @@ READ = {
         workbook(NAMES, ROW, [None, 7, 1], [2, 7, 1], more=lambda book: merge(book, "A2:A3")),
         [ROW, (1.5, 7.0, 1.0), (2.0, 7.0, 1.0)],
     ),
-    "another sheet than the first": (workbook(["Report"], ["by", "Ann"], more=lambda book: sheet(book, 1)), [ROW]),
     "a hidden sheet": (workbook(NAMES, ROW, more=lambda book: sheet(book, 0, "hidden", [9, 9, 9])), [ROW]),
     "a text stream": (io.StringIO(HEAD + "1.5,6,0.25\n"), [ROW]),
 }
@@ -172,7 +162,6 @@ REFUSED = {
         r"no variable is called 'titre \(sd\)'; did you mean 'titre'",
     ),
     "empty": ("", "there are no rows of data"),
-    "header alone": (HEAD, "line 1: there are no rows of data"),
     "no header": ("1.5,6,0.25\n1,2,3\n", r"line 1: the columns must have the names of variables, \['feed', 'ph'"),
     "a date": (
         "date,feed,ph,titre\n2024-05-01,1.5,6,0.25\n",
@@ -189,9 +178,7 @@ REFUSED = {
     "a line break before": ('# x\nfeed,ph,titre\n1,6,"1\n"\n1,6,x\n', "line 5: the value of titre"),
     "underscores": (HEAD + "1.5,6,1_000\n", "line 2: .* without separators between thousands; given '1_000'"),
     "thousands": (HEAD + '1.5,6,"1,234"\n', "line 2: the value of titre .*'1,234' may be 1234 or 1.234; write"),
-    "thousands and decimals": (HEAD + '1,6,"1,234.5"\n', "separators between thousands; given '1,234.5'"),
     "German thousands": ("feed;ph;titre\n1,5;6;1.234,5\n", "separators between thousands; given '1.234,5'"),
-    "French thousands": ("feed;ph;titre\n1,5;6;1\u202f234,5\n", "separators between thousands"),
     "both decimal marks": ("feed;ph;titre\n1,5;6;2\n1;6;2.5\n", "line 3: .* decimal point, '2.5', .* '1,5' in line 2"),
     "a percentage": (
         HEAD + "1.5,6,12 %\n",
@@ -201,7 +188,6 @@ REFUSED = {
         HEAD + "kg/h,,\n1,6,1\n",
         "line 2: the unit of feed is 'kg/h', and in this study it is 'g",
     ),
-    "words alone": (HEAD + "low,,high\n", "line 2: the value of feed"),
     "no reward": (
         HEAD + "1.5,6,NA\n",
         "line 2: the reward titre is missing, and Random learns nothing without it",
@@ -218,8 +204,6 @@ REFUSED = {
     "cannot be set": ("titre,do(titre)\n1,1\n", "line 1: 'titre' cannot be set; the settable names are"),
     "gzip": (gzip.compress(HEAD.encode() + b"1,2,3\n" * 100_000), r"compressed \(gzip\); give the unpacked file"),
     "bzip2": (bz2.compress(b"titre\n1\n", 1), r"compressed \(bzip2\)"),
-    "xz": (lzma.compress(b"titre\n1\n"), r"compressed \(xz\)"),
-    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00", r"compressed \(zstd\)"),
     "zip": (zipped(b"titre\n1\n"), r"compressed \(zip\)"),
     "neither text nor zip": (b"\x01\x02\x03", "not text in UTF-8, UTF-16 or Windows-1252; save it as CSV"),
     "half a character of UTF-16": (b"\xff\xfet\x00i", "not text in UTF-8"),
@@ -228,15 +212,8 @@ REFUSED = {
     "too many rows": ("titre\n" + "1\n" * 50_001, "more than 50000 rows"),
     "too many lines": ("titre\n" + "\n" * 2_000_000, "more than 1048576 lines"),
     "too many cells": ("titre,feed,ph,a,b,c,d,e,f,g" + ",h" * 90 + "\n" + ("1" + "," * 99 + "\n") * 21_000, "cells"),
-    "one wide row": ("titre" + "," * 1_000_000, "line 1 has 1000001 cells; at most 1000 are read"),
     "a long number": ("titre\n" + "1" * 100_000 + "x\n", "line 2: the value of titre must be a finite number"),
-    "a long name": ("titre,do(" + "do(" * 30_000 + "\n1,1\n", "line 1: no variable is called"),
-    "a date in Excel": (
-        workbook(NAMES, [datetime.datetime(2024, 5, 1), 6, 1]),
-        "sheet 'Data', row 2: the value of feed",
-    ),
     "an error of Excel": (workbook(NAMES, ["#DIV/0!", 6, 1]), "row 2: the value of feed is '#DIV/0!', an error of"),
-    "an error of German Excel": ("feed;ph;titre\n#WERT!;6;1\n2;6;1\n", "line 2: the value of feed is '#WERT!', an err"),
     "a narrow column": (HEAD + "####,6,1\n2,6,1\n", "line 2: the value of feed is '####', .* widen its column"),
     "below a limit": (HEAD + "1.5,6,<0.05\n", "line 2: the value of titre must be .* '<0.05' is a limit; write"),
     "a mean": (HEAD + "1.5,6,0.25\nMean,6,0.25\n", "line 3: 'Mean' in column 'feed' says that the row is a summary"),
@@ -331,13 +308,11 @@ REFUSED_FRAMES = {
         r"column \('feed', 'g'\) has several levels; give each column one name",
     ),
     "two columns of one name": (FRAME.set_axis(["feed", "feed", "titre"], axis=1), "columns 1 and 2 are both 'feed'"),
-    "two columns of pyarrow": (pa.table([[1.0], [2.0]], names=["titre", "titre"]), "more than once.*'?titre"),
     "a named index of no variable": (FRAME.rename_axis("batch"), "row 1: no variable is called 'batch'.* ignore="),
     "a date": (
         FRAME.assign(ph=pd.Timestamp("2024-05-01")),
         "row 1: the value of ph must be a number; given '2024-05-01 ",
     ),
-    "a date of NumPy": ([{"titre": np.datetime64("2024-05-01", "ns")}], "row 1: the value of titre must be a number"),
     "an unknown column": (
         [{"titre": 1}, {"titre": 1, "fed": 2}],
         "row 2: no variable is called 'fed'; did you mean 'feed'.* ignore=.'fed'",
@@ -346,12 +321,7 @@ REFUSED_FRAMES = {
     "a number too large": ([{"titre": 10**400}], "row 1: the value of titre must be a finite number"),
     "complex": ([{"titre": 1j}], "row 1: the value of titre must be a number; given 1j"),
     "a list in a cell": ([{"titre": 1, "ph": [1, 2]}], "row 1: the value of ph must be a number"),
-    "missing only": (pl.DataFrame({"titre": [1, None]}), "row 2: nothing was measured"),
     "NaT only": ([{"titre": pd.NaT}], "row 1: nothing was measured"),
-    "columns of two lengths": (
-        {"ph": [6], "titre": [1, 2]},
-        "columns must be lists of one length; given .'ph': 1, 'titre': 2",
-    ),
     "a number among columns": ({"titre": [1, 2], "ph": 6}, "columns must be lists of one length"),
     "an array": (np.ones((2, 3)), "an array has no names of columns; give a data frame"),
     "rows of lists": ([[1, 2, 3]], "data must be a file, a data frame"),

@@ -147,16 +147,6 @@ def test_every_modelled_variable_has_an_interval_and_constraints_a_probability(t
     assert "95 % of outcomes: titre" in study.pending[0].why
 
 
-@slow
-def test_the_report_shows_every_modelled_variable(tmp_path):
-    study = fed(tmp_path / "f.db")
-    study.ask()
-    shown = parts(study)
-    for words in ("biomass 6 ", "titre 6 ", " of 6"):
-        assert words in shown["trust"]
-    assert "in a new outcome" in shown["now"]
-
-
 def test_candidates_keep_kinds_limits_and_target_sets(tmp_path):
     study = create_study(
         "kinds",
