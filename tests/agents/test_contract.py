@@ -123,23 +123,18 @@ def test_other_modes_are_refused(name: str) -> None:
 NOT_NEGATIVE = "must be a finite number of at least 0; given"
 SSEM_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"degree": 0}, "degree must be a whole number from 1 to 4, or 'search'; given 0"),
-    ({"degree": 5}, "degree must be"),
     ({"degree": "serch"}, r"given 'serch'; did you mean 'search'\?"),
     ({"external": "summ"}, r"given 'summ'; did you mean 'sum'\?"),
     ({"centre": "mean"}, r"given 'mean'; did you mean 'means'\?"),
     ({"internal_scale": -0.1}, "internal_scale must be a finite number of at least 0; given -0.1"),
     ({"external_scale": math.inf}, "external_scale must be"),
-    ({"external": "mean"}, r"external must be one of \['max', 'sum'\]; given 'mean'"),
-    ({"centre": "median"}, r"centre, unless it is None, must be one of \['means', 'zero'\]; given 'median'"),
     ({"reach": 0.0}, "reach must be a finite number above 0; given 0.0"),
 ]
 ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("CBO", {"costs": {"X0": 0.0}}, "cost of X0 must be a finite number above 0; given 0.0"),
-    ("CBO", {"costs": {"X0": math.inf}}, "cost of X0 must be"),
     ("CBO", {"costs": {("X1", "X0"): 0.0}}, "cost of X0, X1 must be a finite number above 0; given 0.0"),
     ("CBO", {"costs": {(): 1.0}}, r"variables, or sets of them as tuples or frozensets .*; given \{\(\): 1.0\}"),
     ("CBO", {"max_observations": 0}, "max_observations must be a whole number from 1 to 10000; given 0"),
-    ("CBO", {"max_observations": 2.5}, "max_observations must be"),
     ("CBO", {"scaling": "divided"}, r"scaling must be one of .*; given 'divided'; did you mean 'divide'"),
     ("CBO", {"in_common": 1}, "in_common must be True or False; given 1"),
     ("CBO", {"targets": "pomi"}, r"given 'pomi'; did you mean 'POMIS'"),
@@ -161,14 +156,12 @@ ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("CoCaBO", {"beta": -0.1}, f"beta {NOT_NEGATIVE} -0.1"),
     ("CoCaBO", {"rho": math.nan}, f"rho {NOT_NEGATIVE} nan"),
     ("CoCaBO", {"backend": "hebo"}, r"backend must be one of \['plain', 'warped', 'botorch'\]; given 'hebo'"),
-    ("CoCaBO", {"backend": "wrapped"}, r"given 'wrapped'; did you mean 'warped'\?"),
     *(("SSEMUCBJO", *row) for row in SSEM_ARGUMENTS),
     ("SEMUCB", {"internal_scale": math.nan}, f"internal_scale {NOT_NEGATIVE}"),
     ("SGB", {"miss": 1.0}, r"miss must lie between 0 and 1; given 1\.0"),
     ("IGPUCB", {"lengthscale": -1.0}, "lengthscale must be a finite number above 0"),
     ("IGPUCB", {"delta": 0.0}, "delta must lie between 0 and 1"),
     ("GPOO", {"variation": 0.0}, "variation must be a finite number above 0; given 0.0"),
-    ("GPOO", {"beta": "practicle"}, "given 'practicle'; did you mean 'practical'"),
     ("GPOO", {"beta": "wide"}, r"beta must be one of \['practical', 'theory'\]; given 'wide'"),
     ("GPOO", {"error": 1.0}, "error must lie between 0 and 1; given 1.0"),
     ("GPOO", {"max_depth": -1}, "max_depth must be a whole number from 0 to 100; given -1"),
@@ -191,9 +184,7 @@ ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
         ("Auto", {"seconds": seconds}, "seconds, unless it is None, must be a finite number above 0; given ")
         for seconds in (0, -1.0, math.nan, math.inf, "0.1", True)
     ),
-    ("Optuna", {"sampler": "NSGA"}, "must be one of .*given 'NSGA'$"),
     ("Optuna", {"sampler": "tpe"}, r"must be one of .*given 'tpe'; did you mean 'TPE'\?"),
-    ("StableBaselines3", {"algorithm": "HER"}, "must be one of .*given 'HER'$"),
     ("StableBaselines3", {"algorithm": "PP0"}, r"must be one of .*given 'PP0'; did you mean 'PPO'\?"),
 ]  # fmt: skip
 

@@ -21,7 +21,7 @@ from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import load_run, load_runs
 from cbo_gym.evaluation.play import cluster as cluster_module
 from cbo_gym.evaluation.runs.folder import run_files
-from tests.trials.helpers import ROOT, alive, command, end_of, environment, essences, say
+from tests.trials.helpers import ROOT, alive, command, end_of, environment, essences
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +85,7 @@ def kept(folder):
 
 
 def test_dask(cluster, tmp_path):
-    start, folder = time.monotonic(), tmp_path / "runs"
+    folder = tmp_path / "runs"
     scheduler, workers = cluster.scheduler(), [cluster.worker(), cluster.worker()]
     ended, killed = [], []
 
@@ -114,9 +114,6 @@ def test_dask(cluster, tmp_path):
     lost = sum(after.get(path) != content for path, content in before.items())
     sweep(folder=tmp_path / "whole", n_jobs=2, **GRID)
     same = essences(folder) == essences(tmp_path / "whole")
-    say("Dask", "1 worker and 1 scheduler killed", f"{len(before)} runs kept", f"{lost} lost or changed",
-        f"then {count}", f"equal to an undisturbed sweep: {same}", f"{len(left)} processes left after 5 s",
-        f"{time.monotonic() - start:.0f} s")  # fmt: skip
     assert (lost, count["finished"], count["resumed"], same, left) == (0, SEEDS, len(before), True, [])
     assert alive(cluster.mark)
 

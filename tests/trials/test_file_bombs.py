@@ -14,7 +14,7 @@ from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, sav
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.referee.submission import check_submission
 from tests.support.yaml import BOMBS, nested_lines
-from tests.trials.helpers import python, say
+from tests.trials.helpers import python
 
 CARD = "agent: tests.support.agents:Centre\nsuite: tiny\npaper: none\ncode: here\ncontact: me\nhardware: 2 cores\n"
 pytestmark = pytest.mark.slow
@@ -114,20 +114,12 @@ print(json.dumps([seconds, peak() - before, said]))
 
 def test_yaml_takes_little_time_and_memory(tmp_path):
     bombs = {**{name: string for name, (string, _) in BOMBS.items()}, **PROBLEMS}
-    rows = []
     for name, string in bombs.items():
         path = tmp_path / "bomb.yaml"
         path.write_text(string)
         done = python("-c", READ, path, check=False, timeout=60)
         seconds, mebibytes, said = json.loads(done.stdout) if done.returncode == 0 else (0, 0, done.stderr[-300:])
-        rows.append((name, len(string), seconds, mebibytes, said.replace(str(path), "FILE"), done.returncode))
-    say("YAML bombs", f"{len(rows)} tried", f"{sum('cannot load' in row[4] for row in rows)} refused",
-        f"{sum(row[4] == 'loaded' for row in rows)} loaded", f"at most {max(row[3] for row in rows):.0f} MB more",
-        f"at most {max(row[2] for row in rows):.2f} s")  # fmt: skip
-    for name, size, seconds, mebibytes, said, _ in rows:
-        print(f"  {name:32} {size:8} bytes {seconds:6.2f} s {mebibytes:6.1f} MB  {said[:90]!r}")
-    for name, _, seconds, mebibytes, said, status in rows:
-        assert status == 0, (name, said)
+        assert done.returncode == 0, (name, said)
         assert (seconds < 5, mebibytes < 300) == (True, True), name
         assert "\n" not in said, name
         assert len(said) < 1000, name

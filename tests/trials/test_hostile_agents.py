@@ -1,7 +1,6 @@
 """Agents that do what no agent should, in one sweep with well-behaved ones."""
 
 import json
-import time
 import uuid
 from itertools import chain, cycle, islice, product
 
@@ -10,8 +9,7 @@ import pytest
 from cbo_gym import sweep
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.evaluation import load_runs
-from cbo_gym.evaluation.runs.results import last_line
-from tests.trials.helpers import end_of, environment, essences, played_again, python, say
+from tests.trials.helpers import end_of, environment, essences, played_again, python
 from tests.trials.hostile import DEEDS, MARKER, NEEDS_A_LIMIT_OF_MEMORY
 
 pytestmark = pytest.mark.slow
@@ -54,11 +52,9 @@ def swept(pairs, folder, work, **limits):
 def test_hostile_agents_harm_no_other_run(tmp_path, bad, limits):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / MARKER).touch()
-    start = time.monotonic()
     good = list(zip(islice(cycle(GOOD), len(bad)), range(len(bad)), strict=False))
     pairs = list(chain.from_iterable(([one, 0], two) for one, two in zip(bad, good, strict=True)))
     left = swept(pairs, tmp_path / "disturbed", tmp_path / "work", **limits)
-    seconds = time.monotonic() - start
 
     undisturbed = tmp_path / "undisturbed"
     for agent in {name for name, _ in good}:
@@ -74,13 +70,5 @@ def test_hostile_agents_harm_no_other_run(tmp_path, bad, limits):
         except AssertionError as error:
             wrong.append((run.agent, str(error)[:300]))
     lost = sorted(set(bad) - {run.agent for run in runs})
-    failed = sum(run.status == "failed" for run in runs)
-    say(f"hostile agents under {limits}", f"{len(bad)} tried", f"{failed} failed", f"{len(runs) - failed} finished",
-        f"{len(wrong)} with wrong scores", f"{len(lost)} lost", f"{len(theirs)} well-behaved runs beside them",
-        f"{len(changed)} changed", f"{len(left)} processes left behind", f"{seconds:.0f} s")  # fmt: skip
-    for run in sorted(runs, key=lambda run: run.agent):
-        said = last_line(run.error)[-90:] if run.error else ""
-        print(f"  {run.agent.partition(':')[2][:60]:60} {run.status:8} {said!r}")
-    print("  wrong:", *wrong, sep="\n    ")
     assert (lost, wrong, changed) == ([], [], [])
     assert len(left) <= sum("daemon" in name for name in bad), "only what an agent detaches lives on"

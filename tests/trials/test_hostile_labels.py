@@ -20,7 +20,7 @@ from cbo_gym.cli import app
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from tests.trials.helpers import command, environment, say
+from tests.trials.helpers import command, environment
 
 pytestmark = pytest.mark.slow
 
@@ -74,8 +74,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(folder, tmp_path_factory):
     page = write_report(leaderboard(folder), tmp_path_factory.mktemp("report"), formats=["svg"])
-    say("hostile labels", f"{len(EVERY)} texts", f"{len(list(folder.iterdir()))} runs",
-        f"{page.stat().st_size / 2**20:.1f} MiB of HTML")  # fmt: skip
     return page.parent
 
 
@@ -247,7 +245,6 @@ def test_latex(report):
 
 def test_files_of_a_report_stay_in_it(report):
     found = {path.relative_to(report).as_posix() for path in report.rglob("*") if path.is_file()}
-    say("hostile labels", f"{len(found)} files of a report")
     assert all(re.fullmatch(r"(figures/)?[A-Za-z0-9_-]+\.[a-z]+", name) for name in found), found
     for path in report.glob("*.csv"):
         is_safe_csv(path.read_text())

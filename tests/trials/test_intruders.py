@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from cbo_gym.evaluation import load_runs
-from tests.trials.helpers import say
 from tests.trials.intruders import MARKER
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
@@ -100,7 +99,6 @@ def swept(name, user, folder, how="{}", **more):
 @pytest.mark.parametrize("form", ["old", "new"])
 def test_an_agent_runs_nothing_in_the_process_above(tmp_path, user, form):
     run = swept("WritesToItsReferee", user, tmp_path, CBO_GYM_TRIAL_FORM=form)
-    say("a pickle in the pipes of the referee", run.status, run.error[-200:])
     assert not (tmp_path / "marker").exists()
     if user is not None or os.geteuid() != 0:
         assert run.status == "finished", run.error

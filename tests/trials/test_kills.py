@@ -16,7 +16,7 @@ import pytest
 from cbo_gym import sweep
 from cbo_gym.evaluation import load_run
 from cbo_gym.evaluation.runs.folder import run_files
-from tests.trials.helpers import alive, end_of, environment, essences, say
+from tests.trials.helpers import alive, end_of, environment, essences
 
 pytestmark = pytest.mark.slow
 
@@ -65,8 +65,8 @@ class Sweeps:
     """A sweep that is started again and again on one folder, and what is found there after each end."""
 
     def __init__(self, folder):
-        self.folder, self.start = folder, time.monotonic()
-        self.kept, self.changed, self.left, self.slowest = {}, 0, 0, 0.0
+        self.folder = folder
+        self.kept, self.changed, self.left = {}, 0, 0
         options = f"-a {AGENT} -e {ENV} --seeds {SEEDS} --horizon {HORIZON} --jobs 2"
         self.words = [*COMMAND, folder, *options.split()]
 
@@ -75,26 +75,21 @@ class Sweeps:
         how = {"env": environment(self.mark), "start_new_session": True, "text": True, "cwd": self.folder.parent}
         return subprocess.Popen(self.words, **how, **streams)
 
-    def ended(self, began):
-        """Count what is left of the processes, how long they took to end, and runs that are lost or changed."""
+    def ended(self):
+        """Count what is left of the processes, and runs that are lost or changed."""
         self.left += len(end_of(self.mark))
-        self.slowest = max(self.slowest, time.monotonic() - began)
         now = finished(self.folder)
         self.changed += sum(now.get(path) != content for path, content in self.kept.items())
         return now
 
-    def resume(self, *said):
-        """Play the rest; how many were there, and how many files are half written."""
+    def resume(self):
+        """Play the rest; return how many runs were there, and how many files are half written."""
         half = len(list(self.folder.glob(".*")))
         whole = self.folder.with_name("whole")
         resumed, _ = (
             sweep([AGENT], [ENV], range(SEEDS), folder, horizon=HORIZON, n_jobs=2) for folder in (self.folder, whole)
         )
         same = essences(self.folder) == essences(whole)
-        say(*said, f"{self.changed} finished runs lost or changed", f"{half} half-written files, none of them read",
-            f"{self.left} processes alive after 5 s", f"{self.slowest:.1f} s until all had ended",
-            f"resumed to {resumed}", f"equal to an undisturbed sweep: {same}",
-            f"{time.monotonic() - self.start:.0f} s")  # fmt: skip
         assert (self.changed, self.left, resumed["finished"], same) == (0, 0, SEEDS, True)
         return resumed["resumed"], half
 
@@ -120,8 +115,8 @@ def test_kills(tmp_path):
             assert psutil.Process(parent.pid).is_running(), "a worker's death ended the sweep"
             parent.kill()
         parent.wait(timeout=10)
-        sweeps.ended(time.monotonic())
-    sweeps.resume("kills", *(f"{count} by {way}" for way, count in killed.items()))
+        sweeps.ended()
+    sweeps.resume()
 
 
 STOPS = 10
@@ -138,15 +133,14 @@ def test_ctrl_c_after_some_runs(tmp_path):
             assert parent.poll() is None
             assert time.monotonic() < deadline
         time.sleep(chance.uniform(0.0, 0.03))  # a run takes about as long
-        began = time.monotonic()
         os.killpg(parent.pid, signal.SIGINT)
         out, error = parent.communicate(timeout=10)
-        now = sweeps.ended(began)
+        now = sweeps.ended()
         (count,) = re.findall(rf"Stopped\. (\d+) of {SEEDS} runs have ended and are kept in", out)
         counts.append((int(count), len(now)))
         unasked = [line for line in error.splitlines() if not line.startswith("runs: ")]  # how far it was
         assert (parent.returncode, unasked) == (130, []), f"stop {stop}: {out}{error}"
         assert len(sweeps.kept) < wanted <= len(now) < SEEDS
         assert "The same command resumes there" in out
-    assert sweeps.resume("Ctrl-C", f"runs in the message and in the folder: {counts}") == (counts[-1][1], 0)
+    assert sweeps.resume() == (counts[-1][1], 0)
     assert [pair for pair in counts if pair[0] != pair[1]] == []

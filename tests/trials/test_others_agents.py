@@ -8,7 +8,7 @@ import pytest
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation import load_runs
 from cbo_gym.evaluation.play.players import LISTING_SECONDS
-from tests.trials.helpers import end_of, environment, python, say
+from tests.trials.helpers import end_of, environment, python
 
 pytestmark = pytest.mark.slow
 
@@ -107,8 +107,6 @@ def all_are_said(said, names):
 def test_the_list_of_agents(installed, form):
     printed, said, seconds = command(installed, "agents", *(["--json"] if form == "json" else []))
     names = [one["name"] for one in json.loads(printed)] if form == "json" else printed.split()
-    say(f"cbo-gym agents, {form}", f"{len(MODULES)} packages that misbehave", f"{seconds:.1f} s",
-        f"{len(left_out(said))} left out")  # fmt: skip
     assert set(zoo()) - {"MCBO"} | WORKING - {"Fine"} | {"Nameless"} <= set(names)
     assert not (set(MODULES) - WITH_CARD) & set(names)
     all_are_said(said, [*(set(MODULES) - WITH_CARD), "'MCBO'", "'Fine'"])
@@ -116,7 +114,7 @@ def test_the_list_of_agents(installed, form):
 
 
 def test_what_names_no_agent_of_theirs_imports_none(installed):
-    printed, _, seconds = command(installed, "run", "Random", "CBO/Dropwave-v0", "--horizon", "3")
+    printed, _, _ = command(installed, "run", "Random", "CBO/Dropwave-v0", "--horizon", "3")
     assert "Random on CBO/Dropwave-v0" in printed
     known, _, _ = call(
         installed, "-c", "from cbo_gym.agent_registry.finding import known_agents; print(*map(ascii, known_agents()))"
@@ -124,8 +122,7 @@ def test_what_names_no_agent_of_theirs_imports_none(installed):
     assert {repr(name) for name in MODULES} <= set(known.split())
     words = "cbo-gym run "
     variables = {"_CBO_GYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "2"}
-    completed, _, waited = call(installed, "-c", "from cbo_gym.cli import app; app(prog_name='cbo-gym')", **variables)
-    say("agents of others, unasked", f"run {seconds:.1f} s", f"completion {waited:.1f} s")
+    completed, _, _ = call(installed, "-c", "from cbo_gym.cli import app; app(prog_name='cbo-gym')", **variables)
     assert set(zoo()) | set(MODULES) <= set(completed.split())
     printed, said, _ = command(installed, "sweep", "unasked", "-a", "Ran*", "-e", "CBO/Dropwave-v0", "--horizon", "1")
     assert left_out(said) == []
@@ -134,9 +131,8 @@ def test_what_names_no_agent_of_theirs_imports_none(installed):
 
 def test_a_sweep_of_all(installed):
     words = ["-a", "*", "-e", "CBO/Dropwave-v0", "--horizon", "1", "--seeds", "1", "--jobs", "2"]
-    _, said, seconds = command(installed, "sweep", "runs", *words)
+    _, said, _ = command(installed, "sweep", "runs", *words)
     runs = {run.agent: run for run in load_runs(installed / "runs")}
-    say("sweep -a '*'", f"{seconds:.1f} s", f"{len(runs)} agents", f"{len(left_out(said))} left out")
     assert set(runs) == set(zoo()) - {"MCBO"} | WORKING - {"Fine"} | {"Nameless", RED}
     assert {runs[name].status for name in ("Random", "Prints", "Nameless")} == {"finished"}
     all_are_said(said, [*(set(MODULES) - WORKING), "'MCBO'", "'Fine'"])
