@@ -11,24 +11,6 @@ from cbo_gym.evaluation.metrics.aggregate import holm
 SLOW = pytest.mark.slow
 RUNS = 2_000
 ERROR = 2.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / RUNS)  # of a share of them
-MIXED_TIES = {"one in twenty": 0.05, "one in five": 0.2, "one in three": 1.0 / 3.0}  # is not tied
-AHEAD = "most of them ahead by as much"
-
-
-def drawn(name, rng, pairs):
-    """Differences with a mean of 0."""
-    shape = (RUNS, pairs)
-    if name in MIXED_TIES:
-        return np.where(rng.random(shape) < MIXED_TIES[name], 0.5, 0.0) - 0.5 * MIXED_TIES[name]
-    return {
-        AHEAD: lambda: np.where(rng.random(shape) < 0.2, -1.0, 0.25),
-        "normal": lambda: rng.normal(size=shape),
-        "heavy tails": lambda: rng.standard_t(3, size=shape),
-        "skewed": lambda: rng.exponential(size=shape) - 1.0,
-        "mildly skewed": lambda: rng.lognormal(sigma=0.5, size=shape) - np.exp(0.125),
-        "ties": lambda: np.where(rng.random(shape) < 0.7, 0.0, rng.normal(size=shape)),
-        "skewed, half of them ties": lambda: np.where(rng.random(shape) < 0.5, 0.0, rng.exponential(size=shape)) - 0.5,
-    }[name]()
 
 
 def decided_falsely(differences, level=LEVEL):
@@ -108,15 +90,11 @@ def test_of_ten_differences_with_a_long_tail_seven_in_a_hundred_decisions_are_fa
     assert decided_falsely(differences).mean() == pytest.approx(false, abs=0.015)
 
 
-OTHERS = ["normal", "heavy tails", "mildly skewed", "ties", "skewed, half of them ties", *MIXED_TIES, AHEAD]
-
-
 @pytest.mark.parametrize("pairs", [10, pytest.param(20, marks=SLOW)])
-@pytest.mark.parametrize("name", ["skewed", *(pytest.param(name, marks=SLOW) for name in OTHERS)])
-def test_at_most_five_in_a_hundred_decisions_are_false(name, pairs):
+def test_at_most_five_in_a_hundred_decisions_on_skewed_differences_are_false(pairs):
     rng = np.random.default_rng(100)
-    wrong = decided_falsely(drawn(name, rng, pairs)).mean()
-    looks, found = levels((pairs, 2 * pairs)), drawn(name, rng, 2 * pairs)
+    first, found = (rng.exponential(size=(RUNS, count)) - 1.0 for count in (pairs, 2 * pairs))
+    looks = levels((pairs, 2 * pairs))
     early, late = decided_falsely(found[:, :pairs], looks[0]), decided_falsely(found, looks[1])
-    assert wrong <= LEVEL + ERROR
+    assert decided_falsely(first).mean() <= LEVEL + ERROR
     assert np.mean(early | late) <= LEVEL + ERROR

@@ -2,11 +2,7 @@
 
 import csv
 import json
-import os
-import pty
 import re
-import subprocess
-import threading
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
@@ -20,7 +16,6 @@ from cbo_gym.cli import app
 from cbo_gym.evaluation import publish
 from cbo_gym.evaluation.report.page import write_report
 from cbo_gym.evaluation.runs.results import name_of, save_run
-from tests.trials.helpers import command, environment
 
 pytestmark = pytest.mark.slow
 
@@ -124,34 +119,6 @@ def is_safe_csv(content):
         assert not unprintable(cell + ("\n" if "\n" in cell else ""))
         assert "\n" not in cell
         assert not cell.startswith(FORMULA_STARTS) or re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?|-inf", cell), cell
-
-
-@pytest.mark.parametrize("columns", [40, 80, 200])
-def test_a_terminal(folder, tmp_path, columns):
-    """It gets the colours of this program alone."""
-    publish(folder, tmp_path, "mine")
-    parent, child = pty.openpty()
-    printed = bytearray()
-
-    def read():
-        try:
-            while part := os.read(parent, 2**16):
-                printed.extend(part)
-        except OSError:  # the other end is closed
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    shown = environment(COLUMNS=str(columns), TERM="xterm")
-    code, _, said = command("leaderboard", tmp_path, stdout=child, stdin=subprocess.DEVNULL, env=shown)
-    os.close(child)
-    reader.join()
-    os.close(parent)
-    assert code == 0, said
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", printed.decode().replace("\r\n", "\n"))
-    assert unprintable(plain) == set()
-    assert "title" in plain
-    assert "\x1b[31mred" not in printed.decode()
 
 
 class Page(HTMLParser):
