@@ -48,7 +48,7 @@ class RandomStudy:
 
     def measured(self, entry):
         """Return an outcome that does not contradict what was recorded."""
-        do = self.study.units.native_values(self.study.units.read(entry.action))
+        do = self.study.units.native_values(self.study.units.from_flat(entry.action))
         values = outcome(self.mode, do, self.rng, entry.context)
         return values | {name: value for name, value in entry.values.items() if value is not None}
 
