@@ -57,14 +57,8 @@ def read_rounds(
 ) -> list[PastRound]:
     """Read past rounds; arguments and errors are those of :meth:`cbo_gym.study.Study.add_data`."""
     description, interface = units.description, units.interface
-    columns = Columns(
-        interface.nodes,
-        units.settable,
-        description.units,
-        interface.codec.intervals,
-        description.ignored,
-        units.labels,
-    )
+    sets_intervals, ignored = interface.codec.intervals, description.ignored
+    columns = Columns(interface.nodes, units.settable, description.units, sets_intervals, ignored, units.labels)
     if campaign is not None and not (isinstance(campaign, str) and 0 < len(campaign) <= MAX_CAMPAIGN_NAME):
         raise ArgumentError(
             f"campaign must be a name of 1 to {MAX_CAMPAIGN_NAME} characters; given {short_repr(campaign)}"

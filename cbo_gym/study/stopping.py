@@ -106,6 +106,7 @@ def find_stopping(
     """
     unit = units.description.units.get(units.objectives[0], "")
     delta = units.description.delta if delta is None else require_positive("delta", delta)
+    # The agent's rewards are in [0, 1] if there is a range.
     low, high = units.reward_range or (0.0, 1.0)
     scale = high - low
     rewards = [played.reward for played in agent.history if played.reward != units.interface.unfinished]
@@ -152,6 +153,7 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
     codec = units.codec
     if isinstance(codec, ArmCodec):
         return [*first, *range(len(codec.arms))]
+    # The first coordinates of a point are the choice of a set, the last ones are the values.
     rng, dim = np.random.default_rng(0), len(codec.domains)
     points = rng.random((RANDOM_ACTIONS, codec.to_point(first[0]).size))
     points[:, -dim:] = codec.domains.from_uniform(points[:, -dim:])
@@ -190,6 +192,7 @@ def _upper_bounds(units: Units, agent: Any, actions: Sequence[Action]) -> np.nda
         return None
     bounds = posterior[0] + WIDTH * posterior[1]
     if units.interface.problem.outcomes.constraints:
+        # Joint draws of fewer actions take less memory.
         count = 1 + len(actions) // (HIGHEST_CANDIDATES + RANDOM_CANDIDATES)
         for indices in np.array_split(np.arange(len(actions)), count):
             draws = sample(agent, [actions[index] for index in indices.tolist()], FEASIBILITY_DRAWS, noise=False)

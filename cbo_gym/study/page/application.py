@@ -34,12 +34,12 @@ from cbo_gym.study.page.form_input import (
     FIXED,
     FormInput,
     content_of,
-    description,
     first_string,
     names_in,
-    numbers,
+    read_description,
+    read_numbers,
+    read_trial_count,
     strings_of,
-    trial_count,
 )
 from cbo_gym.study.page.guard import MAX_BYTES, Guard
 from cbo_gym.study.page.service import ServedStudy, StudyService
@@ -208,7 +208,7 @@ async def create(request: Request, form: Form, service: TheService, names: Names
     if "more" in typed:
         return _new(request, names, FormError("", "", typed, 200), 2 * rows)
     try:
-        name = await service.create(partial(description, typed))
+        name = await service.create(partial(read_description, typed))
     except CBOGymError as error:
         return _new(request, names, _problem(request, "create", error, typed), rows)
     return await _redirect_to_new(service, name)
@@ -309,7 +309,7 @@ async def what_if(request: Request, index: int, served: TheStudy) -> Response:
     """Show the agent's expectation. Nothing is recorded, so a user can keep the link."""
     typed = {name: [string.strip() for string in request.query_params.getlist(name)] for name in request.query_params}
     try:
-        expected = await served.call(agent_pool.what_if, numbers(typed, DO), numbers(typed, CONTEXT) or None)
+        expected = await served.call(agent_pool.what_if, read_numbers(typed, DO), read_numbers(typed, CONTEXT) or None)
         values, intervals, assumed, forecast = expected
         expectation = Expectation(values, intervals, assumed, Forecast(*forecast))
     except CBOGymError as error:
@@ -323,9 +323,9 @@ async def what_if(request: Request, index: int, served: TheStudy) -> Response:
 async def ask(request: Request, index: int, served: TheStudy, form: Form) -> Response:
     typed = strings_of(form)
     try:
-        count = trial_count(first_string(typed, "count") or "1")
-        context, shared = numbers(typed, CONTEXT) or None, names_in(first_string(typed, "shared"))
-        trials = await served.call(agent_pool.ask, count, context, numbers(typed, FIXED), shared)
+        count = read_trial_count(first_string(typed, "count") or "1")
+        context, shared = read_numbers(typed, CONTEXT) or None, names_in(first_string(typed, "shared"))
+        trials = await served.call(agent_pool.ask, count, context, read_numbers(typed, FIXED), shared)
     except CBOGymError as error:
         return await _study(request, index, served, _problem(request, "ask", error, typed))
     return _redirect(index, "asked", trial=trials[0], count=len(trials))
@@ -335,8 +335,8 @@ async def ask(request: Request, index: int, served: TheStudy, form: Form) -> Res
 async def register(request: Request, index: int, served: TheStudy, form: Form) -> Response:
     typed = strings_of(form)
     try:
-        context = numbers(typed, CONTEXT) or None
-        trial = await run_in_threadpool(served.study.register, numbers(typed, DO), context=context)
+        context = read_numbers(typed, CONTEXT) or None
+        trial = await run_in_threadpool(served.study.register, read_numbers(typed, DO), context=context)
     except CBOGymError as error:
         return await _study(request, index, served, _problem(request, "register", error, typed))
     return _redirect(index, "registered", trial=trial.number)

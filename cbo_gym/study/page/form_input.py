@@ -1,4 +1,7 @@
-"""Conversion of form input to arguments of a study, which checks them."""
+"""Conversion of form input to arguments of a study.
+
+A string that is not a number is passed on, because the study refuses it with a message that says what it must be.
+"""
 
 from __future__ import annotations
 
@@ -52,57 +55,52 @@ def lines_of(typed: FormInput, name: str) -> list[str]:
     return [line.strip() for line in first_string(typed, name).splitlines() if line.strip()]
 
 
-def number(typed: str) -> float | str:
-    """Convert to a number; return any other string, which the study will refuse."""
-    value = number_in(typed)
-    return typed if value is None else value
+def read_number(string: str) -> float | str:
+    value = number_in(string)
+    return string if value is None else value
 
 
-def whole_number(typed: str) -> int | str:
-    """Convert to a whole number; return any other string, which the study will refuse."""
-    return int(typed) if re.fullmatch(r"[+-]?\d{1,30}", typed) else typed
+def read_whole_number(string: str) -> int | str:
+    return int(string) if re.fullmatch(r"[+-]?\d{1,30}", string) else string
 
 
-def trial_count(typed: str) -> Any:
-    """Convert to a number of trials; return any other string, which the study will refuse."""
-    count = whole_number(typed)
+def read_trial_count(string: str) -> Any:
+    count = read_whole_number(string)
     if isinstance(count, int) and count > MAX_ASKED:
-        raise ArgumentError(f"the page asks for at most {MAX_ASKED} trials at once; given {typed}")
+        raise ArgumentError(f"the page asks for at most {MAX_ASKED} trials at once; given {string}")
     return count
 
 
-def numbers(typed: FormInput, prefix: str) -> dict[str, Any]:
-    """Return the input of the fields with a prefix, by the rest of their names; a list for several values."""
+def read_numbers(typed: FormInput, prefix: str) -> dict[str, Any]:
+    """Return variable or parameter -> input of its field with this prefix; a list for an interval."""
     by_name: dict[str, Any] = {}
     for field, strings in typed.items():
         if field.startswith(prefix) and any(strings):
-            values = [number(string) for string in strings]
+            values = [read_number(string) for string in strings]
             by_name[field.removeprefix(prefix)] = values[0] if len(values) == 1 else values
     return by_name
 
 
-def description(typed: FormInput) -> tuple[dict[str, Any], Lines]:
+def read_description(typed: FormInput) -> tuple[dict[str, Any], Lines]:
     """Return the fields of a description, and no lines, for :func:`~cbo_gym.study.files.read_arguments`."""
-    rows = _rows(typed)
+    rows = _settable_rows(typed)
     fields: dict[str, Any] = {
         name: first_string(typed, name) for name in ("name", "mode", "reward", "direction", "diagram", "agent")
     }
     fields["variables"] = names_in(first_string(typed, "variables"))
     fields["contexts"] = names_in(first_string(typed, "contexts"))
     fields |= {name: lines_of(typed, name) for name in ("limits", "constraints")}
-    fields["arms"] = [_pairs(line) for line in lines_of(typed, "arms")]
+    fields["arms"] = [_read_arm(line) for line in lines_of(typed, "arms")]
     units = pairs_in(lines_of(typed, "units"), "it as in titre = g/L")
     fields["units"] = units | {row["setting"]: row["unit"] for row in rows if row["unit"]}
     if goals := pairs_in(lines_of(typed, "objectives"), "it as in titre = maximize"):
         fields |= {"objectives": goals, "direction": ""}
     prices = pairs_in(lines_of(typed, "prices"), "it as in titre = 9")
     prices |= {row["setting"]: row["cost"] for row in rows if row["cost"]}
-    fields["costs"] = {name: number(price) for name, price in prices.items()}
-    fields["reward_range"] = [number(end) for end in typed.get("reward_range", []) if end]
-    fields |= {
-        name: whole_number(first_string(typed, name)) for name in ("horizon", "seed") if first_string(typed, name)
-    }
-    fields |= {name: number(first_string(typed, name)) for name in ("budget", "delta") if first_string(typed, name)}
+    fields["costs"] = {name: read_number(price) for name, price in prices.items()}
+    fields["reward_range"] = [read_number(end) for end in typed.get("reward_range", []) if end]
+    fields |= {name: read_whole_number(first_string(typed, name)) for name in ("horizon", "seed")}
+    fields |= {name: read_number(first_string(typed, name)) for name in ("budget", "delta")}
     bounds = {row["setting"]: _domain(row) for row in rows}
     if fields["mode"] in modes() and not classes_of(fields["mode"]).INTERFACE.sets_variables:
         fields["parameters"] = {
@@ -113,7 +111,7 @@ def description(typed: FormInput) -> tuple[dict[str, Any], Lines]:
     return {name: value for name, value in fields.items() if value not in ("", [], {})}, Lines(None)
 
 
-def _rows(typed: FormInput) -> list[dict[str, str]]:
+def _settable_rows(typed: FormInput) -> list[dict[str, str]]:
     """Return the rows of settable variables that are not empty."""
     columns = [typed.get(name, []) for name in ROW_FIELDS]
     if len({len(column) for column in columns}) > 1:
@@ -133,15 +131,18 @@ def _domain(row: Mapping[str, str]) -> Any:
     """Return the domain of a row: two bounds, also with a step, or a scale and digits, or categories."""
     if not row["high"] and "," in row["low"]:
         return {"categories": names_in(row["low"])}
-    low, high, step = number(row["low"]), number(row["high"]), row["step"].casefold()
+    domain: dict[str, Any] = {"low": read_number(row["low"]), "high": read_number(row["high"])}
+    step = row["step"].casefold()
     if not step:
-        return [low, high]
+        return list(domain.values())
     if step == "integer":
-        return {"type": "integer", "low": low, "high": high}
-    if not (options := SCALE_AND_DIGITS.fullmatch(step)):
-        return {"low": low, "high": high, "step": number(step)}
-    scale = {"scale": "log"} if options["log"] else {}
-    return {"low": low, "high": high} | scale | ({"digits": int(options["digits"])} if options["digits"] else {})
+        domain["type"] = "integer"
+    elif not (options := SCALE_AND_DIGITS.fullmatch(step)):
+        domain["step"] = read_number(step)
+    else:
+        domain |= {"scale": "log"} if options["log"] else {}
+        domain |= {"digits": int(options["digits"])} if options["digits"] else {}
+    return domain
 
 
 def names_in(line: str) -> list[str]:
@@ -149,8 +150,8 @@ def names_in(line: str) -> list[str]:
     return [name.strip() for name in line.replace("\n", ",").split(",") if name.strip()]
 
 
-def _pairs(line: str) -> dict[str, Any]:
+def _read_arm(line: str) -> dict[str, Any]:
     """Read ``x = 1, z = 0`` as a mapping; ``observe`` sets nothing."""
     if line.strip() == "observe":
         return {}
-    return {name: number(value) for name, value in pairs_in(line.split(","), "it as in x = 1, z = 0").items()}
+    return {name: read_number(value) for name, value in pairs_in(line.split(","), "it as in x = 1, z = 0").items()}

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from cbo_gym.actions import TypedDomain
 from cbo_gym.study.expectation import Expectation
 from cbo_gym.study.forecast import percent
-from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, numbers
+from cbo_gym.study.page.form_input import CONTEXT, DID, DO, FIXED, STD, VALUE, FormInput, read_numbers
 from cbo_gym.study.page.service import ServedStudy
 from cbo_gym.study.trials import Entry, Status
 from cbo_gym.study.units import format_assignments, format_value
@@ -150,15 +150,17 @@ def outcome_of(served: ServedStudy, trial: int, typed: FormInput) -> tuple[dict[
     """
     entry = served.entries().get(trial)
     done = {} if entry is None else served.done(entry)
-    did = {name: value for name, value in numbers(typed, DID).items() if typed[DID + name] != _inputs(done.get(name))}
-    values = numbers(typed, VALUE)
+    did = {
+        name: value for name, value in read_numbers(typed, DID).items() if typed[DID + name] != _inputs(done.get(name))
+    }
+    values = read_numbers(typed, VALUE)
     is_partial = "partial" in typed or (entry is not None and entry.status == "partial")
     if served.study.interface.sets_variables and not is_partial:
         values = {**done, **did, **values}
     if entry is not None and entry.done is not None:
         # An earlier outcome says that the trial was not done as suggested, so record the full action.
         did = {**done, **did}
-    return values, {"did": did or None, "std": numbers(typed, STD) or None}
+    return values, {"did": did or None, "std": read_numbers(typed, STD) or None}
 
 
 def counts(entries: Iterable[Entry]) -> dict[str, int]:
