@@ -75,6 +75,7 @@ def sets_to_show(snapshot: Snapshot) -> list[int]:
 
 
 def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
+    """Return the line of a set or scope; None without beliefs."""
     rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
     columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
@@ -96,8 +97,8 @@ def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
     best = box.best_point(played, inside)
     if best is None:
         return None
-    index_of_largest = max(range(len(columns)), key=lambda index: box.effect(best, index))
-    return box.line(title, best, index_of_largest, rounds)
+    position = max(range(len(columns)), key=lambda position: box.effect(best, position))
+    return box.line(title, best, position, rounds)
 
 
 def _lines_of_parameters(snapshot: Snapshot, codec: Any) -> Iterator[Line]:
@@ -187,23 +188,25 @@ class _Box(NamedTuple):
 
     def line(self, title: str, best: np.ndarray, index: int, rounds: Sequence[KnownRound]) -> Line:
         """Return the line through ``best`` along a coordinate of the box."""
-        domains, column_varied = self.snapshot.study.interface.codec.domains, self.columns[index]
+        domains, varied_column = self.snapshot.study.interface.codec.domains, self.columns[index]
         points, band = self.along(best, index, POINTS)
         natives = {
             domains.names[column]: float(domains.scales[column].to_native(value))
             for column, value in zip(self.columns, best, strict=True)
         }
-        name, scale = domains.names[column_varied], domains.scales[column_varied]
+        name, scale = domains.names[varied_column], domains.scales[varied_column]
         others = [f"{other} = {number(value)}" for other, value in domains.labels(natives).items() if other != name]
         return Line(
-            title,
-            self.snapshot.with_unit(name),
-            ", ".join(others),
-            np.array([float(scale.to_native(step)) for step in points[:, index]]),
-            band,
-            natives[name],
-            [(float(scale.to_native(_coordinate(known.action, column_varied))), known.reward) for known in rounds],
-            domains.intervals[column_varied],
+            title=title,
+            axis=self.snapshot.with_unit(name),
+            others=", ".join(others),
+            points=np.array([float(scale.to_native(step)) for step in points[:, index]]),
+            band=band,
+            at=natives[name],
+            measured=[
+                (float(scale.to_native(_coordinate(known.action, varied_column))), known.reward) for known in rounds
+            ],
+            domain=domains.intervals[varied_column],
         )
 
 

@@ -80,7 +80,7 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
             "progress": progress(snapshot),
             "stop": stopping(snapshot),
             "believed": front(snapshot) if snapshot.description.objectives else beliefs(snapshot),
-            "left_out_rounds": trust(snapshot),
+            "leave_one_out": trust(snapshot),
             **system(snapshot),
             **_trials(snapshot),
             **_provenance(snapshot),
@@ -214,7 +214,7 @@ def _trials(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "trial_header": [_title(snapshot, name) for name in frame.columns],
         "trial_rows": rows_shown.rows(),
-        "left_out": len(frame) > MAX_TRIALS,
+        "has_more_trials": len(frame) > MAX_TRIALS,
     }
 
 
