@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from cbo_gym.modes.oracles import Oracle
 
 # Columns of the CSV, and keys of the JSON, that list and optimum print.
-LISTED = (
+LIST_COLUMNS = (
     "id", "mode", "horizon", "optimum", "optimum_standard_error", "random_value", "random_standard_error", "tags",
     "paper", "section",
 )  # fmt: skip
-COMPUTED = ("id", "value", "standard_error", "action", "in_words", "random_value", "random_standard_error")
+OPTIMUM_COLUMNS = ("id", "value", "standard_error", "action", "in_words", "random_value", "random_standard_error")
 # Largest number of arms that show prints.
 MAX_ARMS = 27
 
@@ -62,14 +62,13 @@ def list_envs(
     if as_json:
         print_json(listed)
     elif as_csv:
-        print_csv(LISTED, listed)
+        print_csv(LIST_COLUMNS, listed)
     else:
         header = ["id", "mode", "horizon", "optimum", "tags"]
-        optima = ["" if row["optimum"] is None else f"{row['optimum']:.6g}" for row in listed]
-        rows = [
-            [row["id"], row["mode"], str(row["horizon"]), optimum, ", ".join(row["tags"])]
-            for row, optimum in zip(listed, optima, strict=True)
-        ]
+        rows = []
+        for row in listed:
+            best = "" if row["optimum"] is None else f"{row['optimum']:.6g}"
+            rows.append([row["id"], row["mode"], str(row["horizon"]), best, ", ".join(row["tags"])])
         print_hidden(print_table("", header, rows, droppable=["horizon", "optimum", "mode"]), SEE_CSV)
 
 
@@ -94,11 +93,11 @@ def _select_entries(mode: Mode | None, tag: str | None, paper: str | None) -> li
 
 
 def _entry_row(entry: EnvEntry) -> dict[str, Any]:
-    """Return an entry with the keys of :data:`LISTED`."""
+    """Return an entry with the keys of :data:`LIST_COLUMNS`."""
     best = entry.optimum
     numbers = (best.value, best.standard_error, best.random_value, best.random_standard_error) if best else (None,) * 4
     values = (entry.id, entry.mode.value, entry.horizon, *numbers, entry.tags, entry.paper, entry.section)
-    return dict(zip(LISTED, values, strict=True))
+    return dict(zip(LIST_COLUMNS, values, strict=True))
 
 
 @app.command()
@@ -257,7 +256,7 @@ def optimum(
     if as_json:
         print_json(list(optima))
     elif as_csv:
-        print_csv(COMPUTED, optima)
+        print_csv(OPTIMUM_COLUMNS, optima)
     else:
         for best in optima:
             value = f"{best['value']:.8g} (standard error {best['standard_error']:.1g})"
@@ -266,7 +265,7 @@ def optimum(
 
 
 def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
-    """Yield the optimum of each environment, with the keys of :data:`COMPUTED`, as soon as it is computed."""
+    """Yield the optimum of each environment, with the keys of :data:`OPTIMUM_COLUMNS`, as soon as it is computed."""
     import gymnasium as gym
 
     from cbo_gym._util.progress import progress_bar
@@ -289,4 +288,4 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
             if write:
                 write_optimum(registry_path(), entry.id, optimum)
             fields = {"id": entry.id, **optimum.model_dump(), "in_words": to_string(codec, record)}
-            yield {name: fields[name] for name in COMPUTED}
+            yield {name: fields[name] for name in OPTIMUM_COLUMNS}
