@@ -79,7 +79,7 @@ class LearnedGraph(Agent):
                 "the empty set [] to its targets, or choose another agent"
             )
         self.diagram = None
-        self._known = EdgeKnowledge.of(self.task, self.required, self.forbidden, self.tiers)
+        self._knowledge = EdgeKnowledge.of(self.task, self.required, self.forbidden, self.tiers)
         self._player: Agent | None = None
         self._seed = seed
 
@@ -96,8 +96,8 @@ class LearnedGraph(Agent):
     def _start_player(self, rows: np.ndarray) -> None:
         """Learn the graph, and start the player on it with all rounds so far."""
         task = self.task
-        arrows, lines = learn_edges(rows, task.nodes, self._known, self.alpha)
-        self.diagram = direct_edges(task.nodes, arrows, lines, task.reward, self._known)
+        arrows, lines = learn_edges(rows, task.nodes, self._knowledge, self.alpha)
+        self.diagram = direct_edges(task.nodes, arrows, lines, task.reward, self._knowledge)
         if not self.diagram.ancestors([task.reward]) & set(task.manipulable):
             causes = {(name, task.reward) for name in task.manipulable}
             self.diagram = CausalDiagram(self.diagram.nodes, self.diagram.directed | causes)
@@ -171,7 +171,7 @@ class EdgeKnowledge(NamedTuple):
 
 
 def learn_edges(
-    rows: np.ndarray, nodes: tuple[str, ...], known: EdgeKnowledge, alpha: float
+    rows: np.ndarray, nodes: tuple[str, ...], knowledge: EdgeKnowledge, alpha: float
 ) -> tuple[set[Edge], set[Edge]]:
     """Return the directed and the undirected edges that PC finds in observations of shape ``(n, len(nodes))``."""
     from causallearn.graph.GraphNode import GraphNode
@@ -184,23 +184,23 @@ def learn_edges(
     # Deterministic variables make correlations singular.
     jittered = standardised + 1e-3 * np.random.default_rng(0).standard_normal(standardised.shape)
     background = BackgroundKnowledge()
-    for cause, effect in sorted(known.forbidden):
+    for cause, effect in sorted(knowledge.forbidden):
         background.add_forbidden_by_node(GraphNode(cause), GraphNode(effect))
-    for cause, effect in sorted(known.required):
+    for cause, effect in sorted(knowledge.required):
         background.add_required_by_node(GraphNode(cause), GraphNode(effect))
     result = pc(jittered, alpha, "fisherz", show_progress=False, node_names=names, background_knowledge=background)
     # At the end of an edge, 1 is an arrowhead at the row's node, -1 a tail; 0 if there is no edge.
     ends = result.G.graph
-    arrows, lines = set(known.required), set[Edge]()
-    for i, first in enumerate(names):
-        for j, second in enumerate(names[:i]):
-            if not ends[i, j]:
+    arrows, lines = set(knowledge.required), set[Edge]()
+    for row, node in enumerate(names):
+        for column, neighbour in enumerate(names[:row]):
+            if not ends[row, column]:
                 continue
-            allowed = {(first, second), (second, first)} - known.forbidden
-            if ends[i, j] == 1 and ends[j, i] == -1:
-                allowed &= {(second, first)}
-            elif ends[i, j] == -1 and ends[j, i] == 1:
-                allowed &= {(first, second)}
+            allowed = {(node, neighbour), (neighbour, node)} - knowledge.forbidden
+            if ends[row, column] == 1 and ends[column, row] == -1:
+                allowed &= {(neighbour, node)}
+            elif ends[row, column] == -1 and ends[column, row] == 1:
+                allowed &= {(node, neighbour)}
             if len(allowed) == 1:
                 arrows |= allowed
             elif allowed:
@@ -213,7 +213,7 @@ def direct_edges(
     arrows: Collection[Edge],
     lines: Collection[Edge],
     reward: str,
-    known: EdgeKnowledge,
+    knowledge: EdgeKnowledge,
 ) -> CausalDiagram:
     """Direct the undirected edges, and return the diagram with its nodes in topological order.
 
@@ -227,26 +227,26 @@ def direct_edges(
         arrows: directed edges ``(cause, effect)``.
         lines: undirected edges.
         reward: the variable without effects.
-        known: required and forbidden edges.
+        knowledge: required and forbidden edges.
     """
     remaining, directed, order = set(nodes), set[Edge](), list[str]()
     adjacent_pairs = {frozenset(edge) for edge in (*arrows, *lines)}
 
     def neighbours(name: str) -> set[str]:
-        return {other for pair in adjacent_pairs if name in pair for other in pair - {name} if other in remaining}
+        return {other for other in remaining if frozenset((name, other)) in adjacent_pairs}
 
     def removal_rank(name: str) -> tuple[int, int, int, str]:
         """Return the numbers of forbidden edges, effects and new colliders if a variable is removed, and its name."""
         adjacent = neighbours(name)
         undirected = {other for other in adjacent if (name, other) in lines or (other, name) in lines}
         new_colliders = sum(frozenset((a, b)) not in adjacent_pairs for a in undirected for b in adjacent - {a})
-        ruled_out = sum((other, name) in known.forbidden for other in adjacent)
+        ruled_out = sum((other, name) in knowledge.forbidden for other in adjacent)
         return ruled_out, sum((name, other) in arrows for other in adjacent), new_colliders, name
 
     while remaining:
-        causes = {cause for cause, effect in known.required if effect in remaining}
+        causes = {cause for cause, effect in knowledge.required if effect in remaining}
         sink = reward if reward in remaining else min(remaining - causes, key=removal_rank)
-        directed |= {(other, sink) for other in neighbours(sink) if (other, sink) not in known.forbidden}
+        directed |= {(other, sink) for other in neighbours(sink) if (other, sink) not in knowledge.forbidden}
         remaining.discard(sink)
         order.insert(0, sink)
     return CausalDiagram(order, directed)

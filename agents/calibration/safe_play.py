@@ -232,5 +232,5 @@ def _read_start(task: Task, start: Mapping[str, Any]) -> Action:
 def _example(task: Task) -> str:
     """Return native values of an action, as an example of the format."""
     target = max(task.targets, key=len) if isinstance(task, HardTask) else task.codec.domains.names
-    pairs = zip(task.codec.domains.names, task.codec.domains.intervals, strict=True)
-    return repr({name: interval[0] for name, interval in pairs if name in target})
+    intervals = zip(task.codec.domains.names, task.codec.domains.intervals, strict=True)
+    return repr({name: interval[0] for name, interval in intervals if name in target})

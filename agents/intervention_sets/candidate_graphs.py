@@ -55,9 +55,9 @@ class CandidateGraphs:
     def __init__(self, task: HardTask, device: str = "cpu") -> None:
         self._task = task
         self._device = device
-        known = task.graph
-        self.diagrams: Sequence[CausalDiagram] = known.candidates or (
-            [known.diagram] if known.diagram else _all_diagrams(task)
+        graph = task.graph
+        self.diagrams: Sequence[CausalDiagram] = graph.candidates or (
+            [graph.diagram] if graph.diagram else _all_diagrams(task)
         )
         self._rounds: list[tuple[Action, Observation, float]] = []
         self._models: dict[int, ObservationalModel] = {}

@@ -208,8 +208,8 @@ class CBO(Agent):
         if isinstance(targets, str):
             return NAMED_TARGETS[targets](task.diagram, task.reward, task.manipulable)
         if unknown := [sorted(target) for target in targets if target not in task.targets]:
-            known = [sorted(target) for target in task.targets]
-            raise ArgumentError(f"targets must be among those of {task.env_id}, {known}; given {unknown}")
+            allowed = [sorted(target) for target in task.targets]
+            raise ArgumentError(f"targets must be among those of {task.env_id}, {allowed}; given {unknown}")
         return targets
 
     def initial_rounds(self) -> Sequence[Round]:

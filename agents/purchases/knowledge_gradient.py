@@ -39,8 +39,8 @@ def knowledge_gradient(
     """
     with torch.no_grad():
         passes = _Passes(agent, designs, samples)
-        current = passes.rewards({}).mean(-1).max()
-        return torch.cat([passes.gain(node, inputs, fantasies, current) for inputs in candidates.split(CHUNK)])
+        current_best = passes.rewards({}).mean(-1).max()
+        return torch.cat([passes.gain(node, inputs, fantasies, current_best) for inputs in candidates.split(CHUNK)])
 
 
 def full_knowledge_gradient(
@@ -52,8 +52,8 @@ def full_knowledge_gradient(
     """
     with torch.no_grad():
         passes = _Passes(agent, designs, samples)
-        current = passes.rewards({}).mean(-1).max()
-        return torch.stack([passes.full_gain(point[None], fantasies, current) for point in candidates])
+        current_best = passes.rewards({}).mean(-1).max()
+        return torch.stack([passes.full_gain(point[None], fantasies, current_best) for point in candidates])
 
 
 class _Passes:
@@ -96,7 +96,7 @@ class _Passes:
                 stale.add(node)
         return values[self._agent.task.reward]
 
-    def gain(self, node: str, inputs: Tensor, fantasies: int, current: Tensor) -> Tensor:
+    def gain(self, node: str, inputs: Tensor, fantasies: int, current_best: Tensor) -> Tensor:
         """Return the mean gain of the best posterior mean by a value of a node at inputs ``b x d``, ``(b,)``."""
         surrogate = self._network.surrogates[node]
         assert isinstance(surrogate, GaussianProcess)
@@ -109,9 +109,9 @@ class _Passes:
         means = mean + slope[:, None] * standard_fantasies[:, None, None]
         fantasised = self._sample(node, means, lower[:, None].expand_as(means))
         best = self.rewards({node: fantasised}).mean(-1).amax(-1)
-        return (best.mean(-1) - current).clamp_min(0.0)
+        return (best.mean(-1) - current_best).clamp_min(0.0)
 
-    def full_gain(self, point: Tensor, fantasies: int, current: Tensor) -> Tensor:
+    def full_gain(self, point: Tensor, fantasies: int, current_best: Tensor) -> Tensor:
         """Return the mean gain of the best posterior mean by values of all nodes with parameters ``1 x q``."""
         draws = normals(self._network.nodes, fantasies, seed=2)
         # Fantasies of the nodes, ``1 x f``, and values of the designs given these, ``f x a x s``.
@@ -136,7 +136,7 @@ class _Passes:
             slope, lower = _update(std, covariance, variance)
             values[node] = self._sample(node, mean + slope * standard_fantasies[:, None, None], lower)
         best = values[self._agent.task.reward].mean(-1).amax(-1)
-        return (best.mean() - current).clamp_min(0.0)
+        return (best.mean() - current_best).clamp_min(0.0)
 
 
 def _update(std: Tensor, covariance: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:

@@ -55,9 +55,10 @@ class Stock:
         """Return at most ``limit`` points with which some nodes were all made, NaN for parameters that enter none."""
         joined = np.full((1, self._points.shape[1]), np.nan)
         for index in indices:
-            old, new = joined[:, None], self.parameters_of(index)[None]
-            agree = (np.isnan(old) | np.isnan(new) | (np.abs(old - new) <= SAME_INPUT)).all(axis=-1)
-            joined = np.where(np.isnan(old), new, old)[agree]
+            points, node_points = joined[:, None], self.parameters_of(index)[None]
+            differs = np.abs(points - node_points) > SAME_INPUT
+            # Comparisons with NaN, a parameter that does not enter, are False.
+            joined = np.where(np.isnan(points), node_points, points)[~differs.any(axis=-1)]
             if len(joined) > limit:
                 joined = joined[rng.choice(len(joined), limit, replace=False)]
         return joined

@@ -104,7 +104,7 @@ class GALCB(LinearSEMAgent):
             candidates = []
             if descendant_counts[node] < count:
                 earlier = order[:rank]
-                candidates = [c for c in earlier if descendant_counts[c] == count or affects[c, node]]
+                candidates = [cause for cause in earlier if descendant_counts[cause] == count or affects[cause, node]]
             is_cause = self._causes_among(nodes[:, candidates], nodes[:, node], switched[:, node] == 0)
             self.causes[names[node]] = [names[cause] for cause in compress(candidates, is_cause)]
         self.fit_to(self.causes)

@@ -55,9 +55,9 @@ class METS(SuperArmAgent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         super().update(action, observation, reward, info)
-        chosen, exogenous = np.flatnonzero(action), observation["exogenous"]
-        self._counts[chosen] += 1
-        self._likelihoods[chosen] += self._prior.log_likelihoods(exogenous[chosen])
+        selected, exogenous = np.flatnonzero(action), observation["exogenous"]
+        self._counts[selected] += 1
+        self._likelihoods[selected] += self._prior.log_likelihoods(exogenous[selected])
         self.model.add(np.asarray(action, dtype=float), exogenous, observation["nodes"][:-1])
 
     def act(self, observation: Observation) -> Action:
