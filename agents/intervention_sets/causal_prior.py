@@ -25,10 +25,9 @@ from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation
 
-# Number of networks drawn from the posterior, whose spread is the uncertainty of a simulated effect.
-FUNCTIONS = 16
-# Number of noise samples in each of these networks.
-NOISE_SAMPLES = 16
+# Number of networks drawn from the posterior, whose spread is the uncertainty of a simulated effect, and of noise
+# samples in each.
+FUNCTIONS, NOISE_SAMPLES = 16, 16
 # Prior standard deviation of the log of the noise's variance about its estimate from observations.
 TRUST = 0.5
 

@@ -237,7 +237,8 @@ class CBO(Agent):
         self._stale = True
 
     def act(self, observation: Observation) -> Action:
-        observes = self._can_observe and (not self._explored or self.rng.random() < self.epsilon)
+        can_observe = self._empty_model is not None and self._within_limits([self._empty_model])
+        observes = can_observe and (not self._explored or self.rng.random() < self.epsilon)
         if observes or not self.history:
             return self.begin()
         rounds = len(self.history) - self._initial
@@ -255,13 +256,9 @@ class CBO(Agent):
         limits, targets = self.task.codec.limits, self.task.targets
         return [model for model in models if limits is None or limits.allows(targets[model.index])]
 
-    @property
-    def _can_observe(self) -> bool:
-        return self._empty_model is not None and bool(self._within_limits([self._empty_model]))
-
     def begin(self) -> Action:
         """Return the action that sets nothing; a random one if the empty set cannot be played."""
-        if self._empty_model is not None and self._can_observe:
+        if self._empty_model is not None and self._within_limits([self._empty_model]):
             return self._empty_model.act()
         return first_action(self.task, int(self.rng.integers(2**31)))
 

@@ -295,11 +295,10 @@ def natural_violation(constraints: Sequence[Constraint], effects: OutcomeEffects
 
     Nodes with fewer than two observations are left out, because their standard error is infinite.
     """
-    estimates = [effects.observational_mean(constraint.node) for constraint in constraints]
-    excesses = [
-        constraint.excess(mean) + caution * error
-        for constraint, (mean, error) in zip(constraints, estimates, strict=True)
-    ]
+    excesses = []
+    for constraint in constraints:
+        mean, error = effects.observational_mean(constraint.node)
+        excesses.append(constraint.excess(mean) + caution * error)
     return float(add_up(max(0.0, excess) for excess in excesses if math.isfinite(excess)))
 
 

@@ -76,7 +76,6 @@ class LinearExplanation:
     _inverse: np.ndarray
     _noise: float
     _count: int
-    # Means and standard deviations of the causes, and the mean of the variable.
     _units: tuple[np.ndarray, np.ndarray, float]
 
     def mean(self, causes: np.ndarray) -> np.ndarray:

@@ -15,12 +15,9 @@ from cbo_gym.task import Action, HardTask, Observation
 
 # Indices of the possible causes, ascending.
 Parents = tuple[int, ...]
-# Number of the best sets whose neighbours are evaluated in a step of the search.
-STARTS = 2
-# Largest number of steps of the search in a round.
-MAX_STEPS = 12
-# Largest number of sets that are kept for the next search.
-MAX_SETS = 32
+# Search in a round: number of the best sets whose neighbours a step evaluates, largest number of steps, and of sets
+# that are kept for the next search.
+STARTS, MAX_STEPS, MAX_SETS = 2, 12, 32
 # Posterior probability below which a set is left out.
 NEGLIGIBLE = 0.01
 # Largest number of observations over which a nonlinear effect is averaged.

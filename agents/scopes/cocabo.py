@@ -165,6 +165,7 @@ class CoCaBO(Agent):
         return math.sqrt(self.beta * self._growth(arm))
 
     def _growth(self, arm: ScopeArm) -> float:
+        """Return ``beta_i(n) / beta``, which is also ``rho_i(n) / rho`` in standard deviations of the noise."""
         plays = self._arm_values.plays(arm, 1 + len(self.history))
         return math.log(len(self.arms) * arm.dim * plays / CONFIDENCE)
 

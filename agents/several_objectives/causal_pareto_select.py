@@ -70,12 +70,11 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         super().setup(seed)
         self._planned: list[Tensor] = []
         if isinstance(self.task, HardTask):
-            self.sets = sets_worth_setting(self.task)
-            names = list(self.task.manipulable)
+            self.sets, names = sets_worth_setting(self.task), list(self.task.manipulable)
+            self.features = features_of(self.task, self.sets)
         else:
             names = list(self.task.action_names)
-            self.sets = [frozenset(names)]
-        self.features = features_of(self.task, self.sets if isinstance(self.task, HardTask) else None)
+            self.sets, self.features = [frozenset(names)], features_of(self.task)
         self._names = names
         noise = {name: 0.0 if is_noiseless(self.task, name) else None for name in self.observed}
         self._locals = {

@@ -64,11 +64,11 @@ class GALCB(LinearSEMAgent):
             self._learn_graph()
         while len(self.active) > 1:
             upper, widths = self._bounds()
-            is_wide = widths >= self._bound[-1] * 2.0**-self._phase
+            is_wide = widths >= self._node_bounds[-1] * 2.0**-self._phase
             if is_wide.any():
-                is_precise = widths.max() < self._bound[-1] / math.sqrt(self.task.horizon)
+                is_precise = widths.max() < self._node_bounds[-1] / math.sqrt(self.task.horizon)
                 return self.active[int(upper.argmax()) if is_precise else self.rng.choice(np.flatnonzero(is_wide))]
-            self.active = self.active[upper >= upper.max() - self._bound[-1] * 2.0 ** (1 - self._phase)]
+            self.active = self.active[upper >= upper.max() - self._node_bounds[-1] * 2.0 ** (1 - self._phase)]
             self._phase += 1
         return self.active[0]
 
@@ -109,9 +109,9 @@ class GALCB(LinearSEMAgent):
             self.causes[names[node]] = [names[cause] for cause in compress(candidates, is_cause)]
         self.fit_to(self.causes)
         # Bounds of the absolute values of the nodes.
-        self._bound = np.ones(count)
+        self._node_bounds = np.ones(count)
         for node, causes in enumerate(self.model.network.causes):
-            self._bound[node] += self._bound[[column - 1 for column in causes[1:]]].sum()
+            self._node_bounds[node] += self._node_bounds[[column - 1 for column in causes[1:]]].sum()
 
     def _causes_among(self, candidates: np.ndarray, values: np.ndarray, unchanged: np.ndarray) -> np.ndarray:
         """Return a mask ``(k,)`` of the candidates that the Lasso selects as causes of a node.
@@ -140,7 +140,7 @@ class GALCB(LinearSEMAgent):
             inverses = model.inverses[i, :, : len(causes), : len(causes)]
             # A norm for each subset and option of the node.
             norms = np.sqrt(((means[:, causes] @ inverses) * means[:, causes]).sum(axis=-1))
-            bound = np.linalg.norm(self._bound[np.array(causes[1:], int) - 1])
+            bound = np.linalg.norm(self._node_bounds[np.array(causes[1:], int) - 1])
             added = self.scale * (norms + np.sqrt(np.linalg.eigvalsh(inverses)[:, -1:]) * bound)
             widths[:, i + 1] = widths[:, causes].sum(axis=1) + added[options[:, i], np.arange(len(options))]
         return means[:, -1] + widths[:, -1], widths[:, -1]
