@@ -69,7 +69,8 @@ class AskTell(Agent):
         self.tell(point, float(reward))
 
     def _take_point(self, action: Action) -> np.ndarray:
-        """Return the point that :meth:`ask` proposed for an action, one of several that become it; else the codec's."""
+        """Return the point that :meth:`ask` proposed for an action, or the codec's point if it proposed none."""
+        # Several points may become the same action, and the optimiser must recognise its own.
         point = self.task.codec.to_point(action)
         for index, proposed in enumerate(self._proposed):
             if np.array_equal(self.task.codec.to_point(self.task.codec.to_action(proposed)), point):

@@ -43,7 +43,7 @@ def _delegate(name: str) -> Any:
 
 
 class Auto(Agent):
-    """The agent that published results recommend for the task. Plays every mode, also several objectives.
+    """The agent that published results recommend for the task. Plays every mode, also tasks with several objectives.
 
     Args:
         seconds: limit of the time of a round (act, update and recommend) in seconds; above 0, or None for no limit. A
