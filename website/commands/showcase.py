@@ -52,9 +52,11 @@ MODES = {
     Mode.HARD: Example("`do(X = x)` on a set of variables", "all nodes", "CBO/ToyGraph-v0", 50),
     Mode.CONTEXTUAL: Example("`do(X = x)`, after seeing a context", "all nodes", "CBO/CoCaAligned-v0", 100),
     Mode.AGGREGATED: Example("a cell of the parameters", "means over the cell", "CBO/GPBandit1-v0", 50),
-    Mode.MASKED: Example("which random signals to let in", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
+    Mode.MASKED: Example("which random signals to select", "nodes and signals", "CBO/SSEMPeriodic-v1", 50),
     Mode.DISCRETE: Example("one of finitely many `do(X = x)`", "all nodes", "CBO/XYZWBandit-v0", 100),
-    Mode.ADVERSARIAL: Example("parameters, against a second player", "nodes and its move", "CBO/Dropwave-Penny-v0", 50),
+    Mode.ADVERSARIAL: Example(
+        "parameters, against a second player", "nodes, that player's move", "CBO/Dropwave-Penny-v0", 50
+    ),
     Mode.DYNAMIC: Example("`do(X = x)` in a time slice", "nodes of the slice", "CBO/DCBOStat-v0", 30),
     Mode.PARTIAL: Example("a node to buy", "its value", "CBO/GPs1-v0", 60),
     Mode.SUBSET: Example("a subset of the nodes", "all nodes", "CBO/LinearSEMHierarchical5-v0", 100),
