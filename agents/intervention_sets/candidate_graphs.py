@@ -116,18 +116,18 @@ class CandidateGraphs:
 
     def informs(self, target: frozenset[str]) -> bool:
         """Return whether the observations identify the effects of ``target`` in any likely graph."""
-        return any(self._model(index).informs(target) for index, _ in self._likely())
+        return any(self._model(index).informs(target) for index, _ in self._likely_graphs())
 
     def effect(self, target: frozenset[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and the standard deviation of E[Y | do(x)] in the mixture of the graphs' estimates."""
         first_moment, second_moment = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
-        for index, weight in self._likely():
+        for index, weight in self._likely_graphs():
             mean, std = self._model(index).effect(target, values)
             first_moment += weight * mean
             second_moment += weight * (std.square() + mean.square())
         return first_moment, (second_moment - first_moment.square()).clamp_min(0.0).sqrt()
 
-    def _likely(self) -> list[tuple[int, float]]:
+    def _likely_graphs(self) -> list[tuple[int, float]]:
         """Return the index of each graph that is not negligible, and its probability among these graphs."""
         likely = [(index, float(p)) for index, p in enumerate(self.probabilities) if p >= NEGLIGIBLE]
         total = add_up(p for _, p in likely)
@@ -154,17 +154,17 @@ class CandidateGraphs:
         domains = Domains({name: span for name, span in self._task.manipulable.items() if name in target})
         native = np.repeat(domains.points_to_native(values.cpu().numpy()), FANTASIES, axis=0)
         forced = dict(zip(domains.names, native.T, strict=True))
-        likely = self._likely()
+        likely = self._likely_graphs()
         prior = np.log([weight for _, weight in likely])
         rng = np.random.default_rng(0)
-        expected = np.zeros(len(values))
+        expected_entropy = np.zeros(len(values))
         for index, weight in likely:
             simulated = self._simulate(self.diagrams[index], forced, len(native), rng)
             scores = np.stack([self._log_density(self.diagrams[i], forced, simulated) for i, _ in likely], axis=1)
             posterior = np.exp(scores + prior - (scores + prior).max(axis=1, keepdims=True))
             posterior /= posterior.sum(axis=1, keepdims=True)
-            expected += weight * _entropy(posterior).reshape(-1, FANTASIES).mean(axis=1)
-        return float(_entropy(np.exp(prior))) - expected
+            expected_entropy += weight * _entropy(posterior).reshape(-1, FANTASIES).mean(axis=1)
+        return float(_entropy(np.exp(prior))) - expected_entropy
 
     def _simulate(
         self, diagram: CausalDiagram, forced: dict[str, np.ndarray], count: int, rng: np.random.Generator

@@ -272,7 +272,7 @@ class ConstrainedSetModel(SetModel):
 
     def _at_data(self) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            return self._joint.at_data()
+            return self._joint.predict(self._joint.complete_values)
 
     def _log_gain(self, values: Tensor, best: float, augmented: bool, prior: tuple[Tensor, Tensor] | None) -> Tensor:
         mean, root = self._predict_outcomes(values, prior)

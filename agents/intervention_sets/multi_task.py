@@ -97,10 +97,6 @@ class SeparateGPs:
         means, stds = zip(*posteriors, strict=True)
         return torch.stack(means, -1), torch.diag_embed(torch.stack(stds, -1))
 
-    def at_data(self) -> tuple[Tensor, Tensor]:
-        """Return the posterior at ``complete_values``, as :meth:`predict` does."""
-        return self.predict(self.complete_values)
-
     def queries(self, values: Tensor) -> list[GPQuery]:
         """Return the query of each outcome's GP at values ``n x d``."""
         return [gp.query(values) for gp in self._gps]
@@ -165,9 +161,6 @@ class MultiTaskGPs(GaussianProcess):
         mean, inputs = self._joint_inputs(values, priors)
         residual, root = self.joint(inputs)
         return mean + residual * self._units, root * self._units[:, None]
-
-    def at_data(self) -> tuple[Tensor, Tensor]:
-        return self.predict(self.complete_values)
 
     def _joint_inputs(self, values: Tensor, priors: Priors | None) -> tuple[Tensor, Tensor]:
         """Return prior means, ``n x m``, and GP inputs, ``n x m x (d + 2)``: values, sigma / unit, outcome's index."""
