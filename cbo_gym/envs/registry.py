@@ -47,7 +47,9 @@ class InitialData(StrictModel):
 class EnvEntry(StrictModel):
     """An environment: its keywords for ``gym.make``, and the source of the benchmark.
 
-    ``revision`` is raised when the behaviour under the same id changes: its runs are then played again.
+    ``problem`` is the import path of the problem's builder, and ``kwargs`` are arguments of the builder or the mode.
+    ``paper`` defines the benchmark in ``section``. ``revision`` is raised when the behaviour under the same id changes:
+    its runs are then played again.
     """
 
     id: Annotated[str, Field(pattern=ID_PATTERN)]
@@ -102,9 +104,9 @@ def read_registry(path: Path | None = None) -> Registry:
             entry = EnvEntry.model_validate(item)
         except ValidationError as error:
             label = name or ("without id" if isinstance(item, dict) else "not a mapping")
-            wrong = RegistryError(f"{path}, entry {index} ({label}): {field_errors(error, EnvEntry)}")
-            wrong.__cause__ = error
-            broken[name or f"entry {index}"] = wrong
+            registry_error = RegistryError(f"{path}, entry {index} ({label}): {field_errors(error, EnvEntry)}")
+            registry_error.__cause__ = error
+            broken[name or f"entry {index}"] = registry_error
             continue
         if entry.id in valid:
             broken[entry.id] = RegistryError(f"{path}: the id {entry.id} is given twice")

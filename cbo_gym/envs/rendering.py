@@ -62,6 +62,7 @@ def _table(state: Snapshot) -> str:
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    # The third column has numbers, which are aligned to the right.
     aligned = [
         cell.rjust(width) if index == 2 else cell.ljust(width)
         for index, (cell, width) in enumerate(zip(cells, widths, strict=True))

@@ -102,7 +102,7 @@ class Expression:
                 scope[f"name{index}"] = operands[0]
                 lines.append(f"step{index} = nodes[name{index}]")
             elif name in (NUMBER, DOUBLE):
-                # Repeated squares of a Python integer would grow without bound.
+                # Integers become floats, because repeated squares of Python's integers would grow without bound.
                 scope[f"step{index}"] = float(operands[0]) if name == NUMBER else np.float64(operands[0])
             else:
                 lines.append(f"step{index} = {name}({', '.join(f'step{operand}' for operand in operands)})")

@@ -51,8 +51,8 @@ def _error_of(name: str, values: Mapping[str, Floats]) -> OperationError:
     if array.dtype.kind not in "fiub":
         return not_finite_error(name, f"gives {array.reshape(-1)[0]!r}")
     columns = dict(zip(values, np.broadcast_arrays(*values.values()), strict=True))
+    # The first experiment with a value that is not finite.
     index = np.unravel_index(np.argmin(np.abs(columns[name]) <= LARGEST), columns[name].shape)
-    row = {variable: float(column[index]) for variable, column in columns.items()}
-    problem = f"gives {row.pop(name)}"
-    causes = ", ".join(f"{cause} = {value:.6g}" for cause, value in row.items())
+    problem = f"gives {float(columns.pop(name)[index])}"
+    causes = ", ".join(f"{cause} = {float(column[index]):.6g}" for cause, column in columns.items())
     return not_finite_error(name, f"{problem} at {causes}" if causes else problem)
