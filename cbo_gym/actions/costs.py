@@ -139,10 +139,11 @@ class Costs:
 
 def _exactly(items: frozenset[str], changed: Changed) -> Any:
     """Return the mask of the rounds in which exactly these items are changed."""
-    equal: Any = True
+    is_equal: Any = True
     for name, (mask, _) in changed.items():
-        equal = equal & (mask if name in items else mask ^ True)
-    return equal
+        # Exclusive or negates booleans, arrays and tensors alike.
+        is_equal = is_equal & (mask if name in items else mask ^ True)
+    return is_equal
 
 
 def _members(key: Any) -> frozenset[str]:

@@ -259,6 +259,7 @@ class SeveralObjectivesOracle(Oracle):
         return np.stack([np.broadcast_to(column, (count, REPLICATES)) for column in columns], axis=-1) * self._signs
 
     def _random_hypervolume(self, front: Front) -> tuple[float, float]:
+        """Return the mean and standard error of the hypervolumes of random actions."""
         batch = self.dynamics.decode_batch(self._random_actions(RANDOM_ACTIONS, self._seed))
         vectors = self.replicates(batch, SEARCH_POINTS, RANDOM_ACTIONS).mean(axis=1)
         hypervolumes = np.maximum(vectors - front.reference, 0.0).prod(axis=-1)
