@@ -29,6 +29,8 @@ COARSE_GAIN = 1e-4  # of the fits to a part of the data
 JITTERS = (1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that is indefinite because of rounding
 LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # among which the starting point of a second fit is chosen
 COARSE_SIZE = 64  # data of the fits that choose between starting points
+# Number of data, relative to a part of them, from which on another fit to the part takes less time than it saves.
+WORTHWHILE = 1.75
 
 
 @dataclass(frozen=True)
@@ -264,22 +266,30 @@ def fit(
 
 
 def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: np.ndarray, iterations: int) -> Ascents:
-    """Fit from given starts and from the best lengthscales, with many data first to a part of them."""
+    """Fit from given starts and from the best lengthscales; with many data, first to parts of them."""
     count, rows = len(first), list(range(len(first)))
     size = max(len(regression.targets) for regression in regressions)
-    coarse = size >= 1.5 * COARSE_SIZE
-    posterior = LogPosterior([regression.part(COARSE_SIZE) for regression in regressions] if coarse else regressions)
+    parts = [[regression.part(part) for regression in regressions] for part in _sizes_of_parts(size)]
+    posterior, *larger = map(LogPosterior, [*parts, regressions])
     scaled = np.stack([_with_lengthscales(regression) for regression in regressions], axis=1)
     densities = posterior.densities(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
     starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
     inverses = np.concatenate([inverses, np.zeros_like(inverses)])
-    ascents = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if coarse else RELATIVE_GAIN, inverses)
-    if coarse:
-        posterior = LogPosterior(regressions)
-        ascents.values = posterior.densities(ascents.points, rows * 2)
-    best = ascents.values.reshape(2, count).argmax(0) * count + rows
-    ascents = Ascents(ascents.points[best], ascents.values[best], ascents.inverses[best])
-    return posterior.maximise(ascents.points, rows, iterations, REFINING_GAIN, ascents.inverses) if coarse else ascents
+    ascents = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if larger else RELATIVE_GAIN, inverses)
+    values = larger[0].densities(ascents.points, rows * 2) if larger else ascents.values
+    best = values.reshape(2, count).argmax(0) * count + rows
+    ascents = Ascents(ascents.points[best], values[best], ascents.inverses[best])
+    for posterior in larger:
+        ascents = posterior.maximise(ascents.points, rows, iterations, REFINING_GAIN, ascents.inverses)
+    return ascents
+
+
+def _sizes_of_parts(size: int) -> list[int]:
+    """Return the numbers of data of the fits that precede a fit to ``size`` data, each twice the last."""
+    parts = [COARSE_SIZE] if size >= 1.5 * COARSE_SIZE else []
+    while parts and size >= WORTHWHILE * 2 * parts[-1]:
+        parts.append(2 * parts[-1])
+    return parts
 
 
 def _with_lengthscales(regression: Regression) -> np.ndarray:
