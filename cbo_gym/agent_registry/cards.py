@@ -120,6 +120,7 @@ def _arguments(doc: str | None) -> dict[str, str]:
         return {}
     meanings: dict[str, str] = {}
     names: list[str] = []
+    # Entries are indented by four spaces, their continuations by more.
     for line in lines[lines.index(ARGS) + 1 :]:
         if line and not line.startswith(" "):
             # The next section begins here.

@@ -44,7 +44,7 @@ class IsolatedAgent(IsolatedPlayer):
         if isinstance(agent, Spec):
             self._worker, description = _begin(f"make {agent.short_label}", seconds, "make", str(agent))
         else:
-            self._worker, description = _begin("make the agent", seconds, "take", agent)
+            self._worker, description = _begin("make the agent", seconds, "unpickle", agent)
         self.modules = frozenset(map(str, description["modules"]))
         self.modes = tuple(map(str, description["modes"]))
 

@@ -40,7 +40,7 @@ class Player:
         factory = find_agent(spec.name)
         return self._description({getattr(factory, "__module__", "builtins")}, modes_of(factory))
 
-    def take(self, packed: bytes) -> Description:
+    def unpickle(self, packed: bytes) -> Description:
         """Unpickle the agent, and describe it."""
         self._agent = agent_of(cloudpickle.loads(packed))
         return self._description(set(), modes_of(self._agent))

@@ -116,16 +116,16 @@ def compare(
         raise ArgumentError(f"give two different agents; given {first} twice")
     runs = [run for run in all_runs if run.status != "skipped" and run.agent in (first, second)]
     finished = [run for run in runs if run.status == "finished"]
-    cells: defaultdict[tuple[str, int, int], dict[str, Run]] = defaultdict(dict)
+    runs_by_seed: defaultdict[tuple[str, int, int], dict[str, Run]] = defaultdict(dict)
     for run in runs:
-        cells[run.env, run.horizon, run.seed][run.agent] = run
+        runs_by_seed[run.env, run.horizon, run.seed][run.agent] = run
     # A failed run is paired only if the agent finished another seed of the environment.
     finished_envs = {(run.agent, run.env, run.horizon) for run in finished}
     pairs = []
-    for (env, horizon, _), cell in cells.items():
-        is_comparable = len(cell) == 2 and all((agent, env, horizon) in finished_envs for agent in cell)
-        if is_comparable and any(run.status == "finished" for run in cell.values()):
-            pairs.append((cell[first], cell[second]))
+    for (env, horizon, _), by_agent in runs_by_seed.items():
+        is_comparable = len(by_agent) == 2 and all((agent, env, horizon) in finished_envs for agent in by_agent)
+        if is_comparable and any(run.status == "finished" for run in by_agent.values()):
+            pairs.append((by_agent[first], by_agent[second]))
     if not pairs:
         raise ArgumentError(
             f"{first} and {second} have finished no environment with the same seed and number of rounds; "

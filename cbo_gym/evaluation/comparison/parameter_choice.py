@@ -28,7 +28,7 @@ METRICS = {"average_score": "score of the average expected reward", "best": "sco
 # Largest number of problems in an error message.
 SHOWN_PROBLEMS = 5
 # Environment, value of the parameter, seed.
-Cell = tuple[str, float, int]
+RunKey = tuple[str, float, int]
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,19 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
                 f"Sweep it with {parameter}=VALUE among its parameters, once for each value"
             )
     _require_unreserved(envs, seeds)
-    cells: dict[Cell, Run] = {}
+    finished: dict[RunKey, Run] = {}
     for run, value in candidates:
         if run.status != "finished" or run.unverified:
             continue
-        earlier = cells.setdefault((run.env, value, run.seed), run)
+        earlier = finished.setdefault((run.env, value, run.seed), run)
         if earlier is not run:
-            both = (f"{cell.agent} with {cell.horizon} rounds by version {cell.version}" for cell in (earlier, run))
+            both = (f"{twin.agent} with {twin.horizon} rounds by version {twin.version}" for twin in (earlier, run))
             raise ArgumentError(
                 f"there are two runs of {parameter}={value!r} on {run.env} with seed {run.seed}: "
                 f"{', and '.join(both)}; give those of one sweep"
             )
-    _require_complete(cells, envs, values, seeds, parameter)
-    all_scores = [final_score(cells[cell], metric) for cell in product(envs, values, seeds)]
+    _require_complete(finished, envs, values, seeds, parameter)
+    all_scores = [final_score(finished[key], metric) for key in product(envs, values, seeds)]
     # Means over seeds, shape (environments, values).
     scores = np.array(all_scores).reshape(len(envs), len(values), len(seeds)).mean(axis=-1)
     other_means = (scores.sum(axis=0) - scores) / (len(envs) - 1)
@@ -118,8 +118,8 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
         chosen=chosen,
         candidates=tuple(values),
         seeds=tuple(seeds),
-        horizons=tuple(sorted({run.horizon for run in cells.values()})),
-        versions=tuple(sorted({run.version for run in cells.values()})),
+        horizons=tuple(sorted({run.horizon for run in finished.values()})),
+        versions=tuple(sorted({run.version for run in finished.values()})),
         table=pl.DataFrame({"env": envs, "chosen": [float(value) for value in chosen.values()], **columns}),
     )
 
@@ -152,12 +152,12 @@ def _require_unreserved(envs: Iterable[str], seeds: Iterable[int]) -> None:
 
 
 def _require_complete(
-    cells: Mapping[Cell, Run], envs: list[str], values: list[float], seeds: list[int], parameter: str
+    finished: Mapping[RunKey, Run], envs: list[str], values: list[float], seeds: list[int], parameter: str
 ) -> None:
-    """Check that every cell has a run, because means over different seeds or environments are not comparable."""
+    """Check that no run is missing, because means over different seeds or environments are not comparable."""
     missing: defaultdict[str, list[str]] = defaultdict(list)
     for env, value, seed in product(envs, values, seeds):
-        if (env, value, seed) not in cells:
+        if (env, value, seed) not in finished:
             missing[f"{parameter}={value!r} on {env}"].append(str(seed))
     if missing:
         messages = [f"{pair}, seeds {', '.join(missing_seeds)}" for pair, missing_seeds in missing.items()]

@@ -1,6 +1,6 @@
-"""Which of several runs of a cell is used in comparisons, and the label of the environment under which it stands.
+"""Which of several runs with the same identity is used in comparisons, and under which label of its environment.
 
-A cell is an agent on an environment with a seed, a number of rounds and a size of batches.
+The identity of a run is its environment, number of rounds, size of batches, agent and seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLIND = ", blind"
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
-    """Return one run of each cell, in the order of :func:`identity`.
+    """Return one run of each :func:`identity`, sorted by it.
 
     Verified runs are preferred to unverified ones; then the newest revision, the newest version, finished runs, and the
     latest date.
@@ -30,12 +30,12 @@ def newest(runs: Iterable[Run]) -> list[Run]:
     def rank(run: Run) -> tuple[Any, ...]:
         return not run.unverified, revisions_of(run), Version(run.version), run.status == "finished", run.date
 
-    by_cell = {identity(run): run for run in sorted(runs, key=rank)}
-    return [by_cell[cell] for cell in sorted(by_cell)]
+    best = {identity(run): run for run in sorted(runs, key=rank)}
+    return [best[key] for key in sorted(best)]
 
 
 def identity(run: Run) -> tuple[str, int, int, str, int]:
-    """Return the cell of a run: environment, horizon, batch, agent and seed."""
+    """Return environment, horizon, batch, agent and seed of a run."""
     return run.env, run.horizon, run.batch, run.agent, run.seed
 
 

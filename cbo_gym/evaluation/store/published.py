@@ -39,8 +39,8 @@ class Published:
 
     Attributes:
         path: Path of the store's file.
-        added: Number of runs of new cells.
-        replaced: Number of runs that replaced another run of their cell.
+        added: Number of runs that replace no other run.
+        replaced: Number of runs that replace another run.
         unchanged: Number of runs that stay in the file.
         left_out: Number of runs in the folder on environments that are not in the suite.
         outdated: Number of runs in the folder that the file has already, or has a newer run instead of.
@@ -66,10 +66,10 @@ def publish(
 ) -> Published:
     """Put the runs of a folder into a store.
 
-    A store has one run of each cell (agent, environment, seed, number of rounds and size of batches): the newest, see
-    :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left unchanged; processes that
-    publish to the same store wait for each other. Runs that are replaced, and those with seeds that the suite no longer
-    takes, move to a file in the store's folder :data:`HISTORY`, so that their ids can still be found.
+    Of several runs with the same environment, number of rounds, size of batches, agent and seed, a store has only the
+    newest, see :func:`cbo_gym.evaluation.runs.counted.newest`. The file is written in one step, or left unchanged;
+    processes that publish to the same store wait for each other. Runs that are replaced, and those with seeds that the
+    suite no longer takes, move to a file in the store's folder :data:`HISTORY`, so that their ids can still be found.
 
     Args:
         folder: Folder that a sweep wrote.
@@ -115,7 +115,7 @@ def _require_seeds(runs: Sequence[Run], suite: Suite | None) -> None:
 
 
 def put(path: Path, runs: Sequence[Run]) -> Published:
-    """Put runs into a file of a store, where they replace the runs of their cells; errors are those of :func:`publish`.
+    """Put runs into a file of a store, where they replace runs with the same identity; errors as in :func:`publish`.
 
     If all of them are unverified, they replace no verified run.
     """
@@ -128,7 +128,7 @@ def put(path: Path, runs: Sequence[Run]) -> Published:
 def _merge(
     store: Path, name: str, runs: Sequence[Run], left_out: int = 0, *, overrule: bool, suite: Suite | None = None
 ) -> Published:
-    """Merge runs into a file of the store; the newest run of each cell stays, or with ``overrule`` the new one.
+    """Merge runs into a file; of runs with the same identity the newest stays, or with ``overrule`` the new one.
 
     Runs that are replaced, or that the suite's verdicts no longer take, move to :data:`HISTORY` first.
     """
@@ -137,9 +137,9 @@ def _merge(
     stored = read_store_file(path) if path.exists() else []
     old = [run for run in stored if suite is None or suite.counts(run.seed, run.env)]
     if overrule:
-        new_cells = set(map(identity, new))
+        new_identities = set(map(identity, new))
         new_groups = {_blind_group(run) for run in new if run.secret}
-        old = [run for run in old if identity(run) not in new_cells]
+        old = [run for run in old if identity(run) not in new_identities]
         old = [run for run in old if not (run.secret and _blind_group(run) in new_groups)]
     # If two runs are equally new, the last one stays, which is the old one.
     merged = newest([*new, *old])
