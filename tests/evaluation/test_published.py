@@ -13,7 +13,7 @@ from cbo_gym.agent_registry.labels import bare_name
 from cbo_gym.errors import OperationError
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_runs, publish
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
+from cbo_gym.evaluation.runs.results import METADATA_KEY, encode_table, name_of, save_run
 from cbo_gym.evaluation.seed_ranges import PUBLICATION
 from cbo_gym.evaluation.store.finding import find_published
 from cbo_gym.evaluation.store.published import HISTORY, is_published, package_store
@@ -175,14 +175,14 @@ def test_files_of_another_kind_are_refused(store, change, message):
     about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
     del about["checksum"]
     frame = pl.read_parquet(path)
-    path.write_bytes(seal_table(change(frame), about))
+    path.write_bytes(encode_table(change(frame), about))
     with pytest.raises(ValueError, match=message):
         load_published(store)
 
 
 def test_other_schemas_and_single_runs_are_named(played, store, tmp_path):
     path = store / "mine.parquet"
-    path.write_bytes(seal_table(pl.read_parquet(path), {"schema": 4}))
+    path.write_bytes(encode_table(pl.read_parquet(path), {"schema": 4}))
     before = path.read_bytes()
     for read in (load_published, lambda store: publish(tmp_path / "mine", store)):
         with pytest.raises(ValueError, match=r"mine\.parquet .*its schema is 4, this version reads 3; install a newer"):

@@ -11,7 +11,7 @@ import pytest
 from cbo_gym import evaluate, leaderboard, sweep
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import DamagedRunWarning, Run, load_published, load_run, load_runs, publish
-from cbo_gym.evaluation.runs.results import METADATA_KEY, name_of, save_run, seal_table
+from cbo_gym.evaluation.runs.results import METADATA_KEY, encode_table, name_of, save_run
 
 ENV = "CBO/CoCaFig1-v0"
 
@@ -36,7 +36,7 @@ def forge(path, **changes):
     """Change metadata of a run; its checksum fits, as a third-party program would write it."""
     about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
     del about["checksum"]
-    path.write_bytes(seal_table(pl.read_parquet(path), about | changes))
+    path.write_bytes(encode_table(pl.read_parquet(path), about | changes))
 
 
 def test_a_run_survives_the_disk(played, tmp_path):

@@ -12,7 +12,7 @@ from cbo_gym.evaluation.comparison.provenance import mixtures
 from cbo_gym.evaluation.play.grid import plan
 from cbo_gym.evaluation.runs import revisions
 from cbo_gym.evaluation.runs.counted import newest
-from cbo_gym.evaluation.runs.results import name_of, save_run, seal_table
+from cbo_gym.evaluation.runs.results import encode_table, name_of, save_run
 from cbo_gym.evaluation.runs.revisions import code_of, is_current, parts_of
 from cbo_gym.evaluation.store.published import put
 from cbo_gym.referee.replay import is_played_alike
@@ -97,5 +97,5 @@ def test_what_only_older_versions_wrote_is_passed_by(run, tmp_path):
     names = ("agent", "env", "seed", "horizon", "mode", "date", "status", "optimum", "random_value")
     about = {name: getattr(run, name) for name in names} | {"version": "0.2.0", "sources": FORMER[0]}
     old = replace(run, sources=FORMER[0])
-    (tmp_path / name_of(old)).write_bytes(seal_table(run.table, about | {"restamps": [{"why": "", "replayed": 2}]}))
+    (tmp_path / name_of(old)).write_bytes(encode_table(run.table, about | {"restamps": [{"why": "", "replayed": 2}]}))
     assert [found.id for found in load_runs(tmp_path)] == [old.id]

@@ -10,7 +10,7 @@ import pytest
 from cbo_gym import evaluate
 from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import publish
-from cbo_gym.evaluation.runs.results import METADATA_KEY, load_run, name_of, save_run, seal_table
+from cbo_gym.evaluation.runs.results import METADATA_KEY, encode_table, load_run, name_of, save_run
 from cbo_gym.evaluation.store.codec import read_store_file
 from cbo_gym.referee.submission import check_submission
 from tests.support.yaml import BOMBS, nested_lines
@@ -43,7 +43,7 @@ def require_refused(read, path, what, seconds):
 def test_tables_of_others_are_refused_by_their_columns(read, tmp_path):
     for what, frame in bombs():
         path = tmp_path / "bomb.parquet"
-        path.write_bytes(seal_table(frame, {"schema": 2, "suite": "x", "runs": {}}, compression="zstd"))
+        path.write_bytes(encode_table(frame, {"schema": 2, "suite": "x", "runs": {}}, compression="zstd"))
         del frame
         require_refused(read, path, what, seconds=1.0)
 
@@ -63,7 +63,7 @@ def test_submissions_are_read_within_limits(what, tmp_path):
     path = tmp_path / "mine.parquet"
     about = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
     del about["checksum"]
-    path.write_bytes(seal_table(LARGE[what](pl.read_parquet(path)), about, compression="zstd"))
+    path.write_bytes(encode_table(LARGE[what](pl.read_parquet(path)), about, compression="zstd"))
     (tmp_path / "card.yaml").write_text(CARD)
     require_refused(lambda path: check_submission(path, tmp_path / "card.yaml"), path, what, seconds=300)
 

@@ -50,7 +50,7 @@ class Rules(StrictModel):
     margin: Annotated[float, Field(ge=0.0)] = 0.01
 
 
-class Comparison(StrictModel):
+class BaseClaim(StrictModel):
     """The part of a claim about the better method, which claims about several other methods share.
 
     Attributes:
@@ -72,7 +72,7 @@ class Comparison(StrictModel):
     after: PositiveInt | None = None
 
 
-class Claim(Comparison):
+class Claim(BaseClaim):
     """A statement about two methods.
 
     Attributes:

@@ -11,7 +11,7 @@ from cbo_gym._util.validation import StrictModel, field_errors
 from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.claims.judging import Claim, Comparison, NonEmptyString, Regret, Rules
+from cbo_gym.evaluation.claims.judging import BaseClaim, Claim, NonEmptyString, Regret, Rules
 from cbo_gym.evaluation.runs.results import Recommend
 from cbo_gym.evaluation.suites import load_all
 
@@ -36,7 +36,7 @@ Quantity = Literal[
 RECOMMENDED: tuple[Quantity, ...] = ("simple_regret", "gd_plus", "igd_plus")
 
 
-class ClaimEntry(Comparison):
+class ClaimEntry(BaseClaim):
     """Claims of one method over others.
 
     Attributes:
@@ -53,7 +53,7 @@ class ClaimEntry(Comparison):
 
     def claims(self, rules: Rules) -> list[Claim]:
         """Return a claim for each other method; ``rules`` are the paper's."""
-        shared = {name: getattr(self, name) for name in Comparison.model_fields}
+        shared = {name: getattr(self, name) for name in BaseClaim.model_fields}
         return [Claim(worse=agent, rules=self.rules or rules, **shared) for agent in self.worse]
 
 

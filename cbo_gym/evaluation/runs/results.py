@@ -356,10 +356,10 @@ def run_to_bytes(run: Run) -> bytes:
     """Return the content of a run's file."""
     metadata = {entry.name: getattr(run, entry.name) for entry in fields(run) if entry.name != "table"}
     table = run.table if run.table.width else pl.DataFrame({"round": pl.Series([], dtype=pl.Int64)})
-    return seal_table(table, metadata)
+    return encode_table(table, metadata)
 
 
-def seal_table(table: pl.DataFrame, metadata: Mapping[str, Any], **options: Any) -> bytes:
+def encode_table(table: pl.DataFrame, metadata: Mapping[str, Any], **options: Any) -> bytes:
     """Return a table as the content of a Parquet file, with a checksum in its metadata.
 
     Args:
@@ -434,7 +434,7 @@ def content_of(path: Path) -> bytes:
 
 
 def metadata_of(source: Path | bytes) -> dict[str, Any]:
-    """Return the metadata that :func:`seal_table` wrote; raise an error of :data:`INVALID_FILE_ERRORS` without any."""
+    """Return the metadata that :func:`encode_table` wrote; raise one of :data:`INVALID_FILE_ERRORS` without any."""
     metadata = pl.read_parquet_metadata(BytesIO(source) if isinstance(source, bytes) else source)
     return dict(from_json(metadata[METADATA_KEY]))
 
@@ -483,7 +483,7 @@ def run_of(stored: Mapping[str, Any], table: pl.DataFrame) -> Run:
 
 
 def require_intact(path: Path, content: bytes) -> None:
-    """Raise ArgumentError unless the content of a file has the checksum that :func:`seal_table` gave it."""
+    """Raise ArgumentError unless the content of a file has the checksum that :func:`encode_table` gave it."""
     matches = list(islice(CHECKSUM.finditer(content), 2))
     if len(matches) != 1:
         raise ArgumentError(f"{path} is not a result of cbo-gym, or is damaged: it has no checksum")

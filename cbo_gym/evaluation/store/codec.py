@@ -27,11 +27,11 @@ from cbo_gym.evaluation.runs.results import (
     Run,
     as_json,
     content_of,
+    encode_table,
     from_json,
     metadata_of,
     require_intact,
     run_of,
-    seal_table,
 )
 from cbo_gym.evaluation.store.curves import (
     DOUBLE_SUFFIX,
@@ -90,7 +90,7 @@ def file_content(name: str, runs: Sequence[Run]) -> bytes:
     }
     counts = Counter(run.status for run in runs)
     description = {"schema": SCHEMA, "suite": name, "runs": dict(sorted(counts.items()))}
-    return seal_table(pl.DataFrame(columns), description, **COMPRESSION)
+    return encode_table(pl.DataFrame(columns), description, **COMPRESSION)
 
 
 def read_store_file(path: Path) -> list[Run]:
