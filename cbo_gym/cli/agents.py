@@ -78,14 +78,14 @@ def _cards(names: list[str]) -> list[AgentCard]:
 
     libraries = [name for name, extra in EXTRA_OF.items() if extra in ("agents", "sb3", "optuna", "discovery")]
     # If a library is missing, each agent is imported, so that the error names its extra.
-    known = zoo_cards() if all(map(find_spec, libraries)) else {}
+    cached_cards = zoo_cards() if all(map(find_spec, libraries)) else {}
     cards = []
     for name in expand(names, known_agents(), AGENTS_LISTED_BY):
         try:
             bare = bare_name(name)
             if bare in zoo():
                 require_unshared(bare)
-                cards.append(known[bare] if bare in known else agent_card(bare))
+                cards.append(cached_cards[bare] if bare in cached_cards else agent_card(bare))
             else:
                 cards.append(isolated_card(bare, MAKING_SECONDS if name in names else LISTING_SECONDS))
         except CBOGymError as error:

@@ -197,9 +197,9 @@ def print_board(board: Leaderboard) -> None:
     hidden = hidden_columns([(table.header, table.lines) for table in by_env.values()], expendable)
     for env, table in by_env.items():
         print_table(printable(env), table.header, table.lines, hidden=hidden)
-        chosen = choice_table(board, env)
-        if chosen.rows:
-            print_table(f"Chosen on {printable(env)}", chosen.header, chosen.lines)
+        choices = choice_table(board, env)
+        if choices.rows:
+            print_table(f"Chosen on {printable(env)}", choices.header, choices.lines)
     by_group = {f"{group.capitalize()}, over environments": overall_table(board, group) for group in board.groups}
     droppable = [OVERALL[name] for name in EXPENDABLE_OVERALL]
     hidden_overall = hidden_columns([(table.header, table.lines) for table in by_group.values()], droppable)

@@ -248,11 +248,11 @@ def optimum(
     """
     require_one_format(as_json, as_csv)
     by_id = {entry.id: entry for entry in entries()}
-    wanted = names or list(by_id)
-    if unknown := [name for name in wanted if name not in by_id]:
+    ids = names or list(by_id)
+    if unknown := [name for name in ids if name not in by_id]:
         hints = "".join(did_you_mean(name, by_id) for name in unknown)
         raise ArgumentError(f"not registered: {', '.join(unknown)}{hints}; see cbo-gym list")
-    optima = _optima([by_id[name] for name in wanted], write)
+    optima = _optima([by_id[name] for name in ids], write)
     if as_json:
         print_json(list(optima))
     elif as_csv:
@@ -264,7 +264,7 @@ def optimum(
             sys.stdout.flush()
 
 
-def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
+def _optima(selected: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
     """Yield the optimum of each environment, with the keys of :data:`OPTIMUM_COLUMNS`, as soon as it is computed."""
     import gymnasium as gym
 
@@ -272,7 +272,7 @@ def _optima(wanted: list[EnvEntry], write: bool) -> Iterator[dict[str, Any]]:
     from cbo_gym.envs.oracle import oracle_of
 
     with progress_bar() as progress:
-        for entry in progress.track(wanted, description="optima"):
+        for entry in progress.track(selected, description="optima"):
             oracle = oracle_of(gym.make(entry.id))
             solution, codec = oracle.find_optimum(), oracle.dynamics.codec
             record = to_record(codec, solution.action)

@@ -131,10 +131,10 @@ def verify(
     from cbo_gym.referee.replay import is_played_alike, replays
 
     stored = load_published(store)
-    chosen = sample_to_compare(stored, sample, seed, is_played_alike)
+    sampled = sample_to_compare(stored, sample, seed, is_played_alike)
     with progress_bar() as progress:
-        bar = progress.add_task("runs", total=len(chosen))
-        outcomes = list(replays(chosen, allow=allow or (), on_run=lambda _: progress.advance(bar)))
+        bar = progress.add_task("runs", total=len(sampled))
+        outcomes = list(replays(sampled, allow=allow or (), on_run=lambda _: progress.advance(bar)))
     # Other hardware alone can make a single run diverge from the stored one, so only groups of runs are judged.
     outcomes = [replace(outcome, verdict="diverges") if outcome.diverged else outcome for outcome in outcomes]
     groups = agreements(outcomes, stored)

@@ -96,6 +96,7 @@ def run(
 def _print_run(result: Run) -> None:
     from cbo_gym.evaluation.runs.results import TIMING_COLUMNS
 
+    # Eleven rounds, evenly spread.
     rounds = result.table.height
     numbers = sorted({1, rounds, *(max(1, round(rounds * tenth / 10)) for tenth in range(1, 10))})
     columns = {
@@ -255,10 +256,10 @@ def sweep(
             )
         except KeyboardInterrupt:
             total = progress.tasks[bar].total
-            kept = "No run was begun"
+            progress_made = "No run was begun"
             if total is not None:
-                kept = f"{ended} of {int(total)} runs have ended and are kept in {out}"
-            say(f"Stopped. {kept}. The same command resumes there.", soft_wrap=True)
+                progress_made = f"{ended} of {int(total)} runs have ended and are kept in {out}"
+            say(f"Stopped. {progress_made}. The same command resumes there.", soft_wrap=True)
             raise typer.Exit(STOPPED) from None
     say(
         f"{count['finished']} finished, {count['failed']} failed, {count['skipped']} skipped; "

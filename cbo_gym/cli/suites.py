@@ -42,16 +42,16 @@ def grid(
     """Return the environments, seeds and rounds that a sweep plays."""
     if suite is not None:
         full_suite = load(suite)
-        chosen: Sequence[str] | Suite = full_suite.select(envs) if envs else full_suite
+        selected: Sequence[str] | Suite = full_suite.select(envs) if envs else full_suite
         default_seeds = full_suite.seed_numbers()
         horizon = full_suite.horizon if horizon is None else horizon
     elif envs:
-        chosen, default_seeds = envs, range(SEEDS)
+        selected, default_seeds = envs, range(SEEDS)
     else:
         raise ArgumentError("give environments by --env, a suite by --suite, or both for a part of a suite")
     first = default_seeds.start if first_seed is None else first_seed
     count = len(default_seeds) if seeds is None else whole_number("--seeds", seeds, 1, MAX_SEEDS)
-    return chosen, range(first, first + count), horizon
+    return selected, range(first, first + count), horizon
 
 
 @app.command()
@@ -63,18 +63,18 @@ def suites(
 
     Example: [b]cbo-gym suites survey2026[/b]
     """
-    chosen = load_all() if name is None else (load(name),)
+    selected = load_all() if name is None else (load(name),)
     if as_json:
-        print_json([{**suite.model_dump(), "environments": suite.labels()} for suite in chosen])
+        print_json([{**suite.model_dump(), "environments": suite.labels()} for suite in selected])
     elif name is None:
         rows = [
             [suite.name, str(len(suite.labels())), _rounds(suite), str(suite.seeds), suite.metric, suite.title]
-            for suite in chosen
+            for suite in selected
         ]
         header = ["name", "environments", "rounds", "seeds", "metric", "title"]
         print_hidden(print_table("", header, rows, droppable=["title", "metric"]), SEE_JSON)
     else:
-        _print_suite(chosen[0])
+        _print_suite(selected[0])
 
 
 def _print_suite(suite: Suite) -> None:

@@ -63,8 +63,10 @@ def _from_draws(units: Units, draws: Mapping[str, np.ndarray] | None, actions: S
     """Return forecasts of actions from draws of each variable, shape ``(number of draws, number of actions)``."""
     if draws is None:
         return [NO_FORECAST] * len(actions)
-    by_action = [{name: values[:, column] for name, values in draws.items()} for column in range(len(actions))]
-    return [_summarize_draws(units, drawn, action) for drawn, action in zip(by_action, actions, strict=True)]
+    forecasts = []
+    for column, action in enumerate(actions):
+        forecasts.append(_summarize_draws(units, {name: values[:, column] for name, values in draws.items()}, action))
+    return forecasts
 
 
 def forecasts_in_words(units: Units, agent: Any, actions: Sequence[Action]) -> list[str]:
@@ -87,20 +89,20 @@ def sample(agent: Any, actions: Sequence[Action], count: int, *, noise: bool = T
 def _summarize_draws(units: Units, draws: Mapping[str, np.ndarray], action: Action) -> Forecast:
     done = units.native_values(action) if units.interface.sets_variables else {}
     # Values that the model does not predict are NaN.
-    known = {name: values for name, values in draws.items() if not np.isnan(values).any()}
+    predicted = {name: values for name, values in draws.items() if not np.isnan(values).any()}
     # Objectives first, then the constrained variables.
     constraints = units.interface.problem.outcomes.constraints
-    order = dict.fromkeys([*units.objectives, *(limit.node for limit in constraints), *known])
+    order = dict.fromkeys([*units.objectives, *(limit.node for limit in constraints), *predicted])
     intervals = {}
     for name in order:
-        if name in known and name not in done and name not in units.categories:
-            ends = np.quantile(known[name], LEVELS)
+        if name in predicted and name not in done and name not in units.categories:
+            ends = np.quantile(predicted[name], LEVELS)
             if units.objectives == (name,):
                 ends = np.concatenate(units.to_ends(ends[:1], ends[1:]))
             intervals[name] = (float(ends[0]), float(ends[1]))
     probabilities = {}
     for limit in constraints:
-        values = done.get(limit.node, known.get(limit.node))
+        values = done.get(limit.node, predicted.get(limit.node))
         if values is not None:
             probabilities[str(limit)] = float(np.mean(limit.excess(values) <= 0.0))
     return Forecast(intervals, probabilities)

@@ -124,11 +124,11 @@ def _require_mode_fits(description: Description, interface_class: type[Interface
     with errors_at("options"):
         if "budget" in description.options:
             raise ArgumentError("the budget of a study is its field budget; leave it out of the options")
-        known = interface_class.keywords()
-        if unknown := [name for name in description.options if name not in known]:
+        options = interface_class.keywords()
+        if unknown := [name for name in description.options if name not in options]:
             raise ArgumentError(
-                f"{description.mode} mode has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}; it has "
-                f"{', '.join(known) or 'none'}"
+                f"{description.mode} mode has no option {unknown[0]!r}{did_you_mean(unknown[0], options)}; it has "
+                f"{', '.join(options) or 'none'}"
             )
 
 
@@ -153,8 +153,9 @@ def without_effects(description: Description) -> Description:
     names = [goal.name for goal in description.goals]
     effects_by_diagram = []
     for diagram in diagrams:
-        known = set(names) & set(diagram.nodes)
-        effects_by_diagram.append(diagram.descendants(known) - diagram.ancestors(known) - known)
+        # The cost of a trial may be an objective, but it is not a node.
+        goal_nodes = set(names) & set(diagram.nodes)
+        effects_by_diagram.append(diagram.descendants(goal_nodes) - diagram.ancestors(goal_nodes) - goal_nodes)
     if not any(effects_by_diagram):
         return description
     effects = effects_by_diagram[0]
@@ -193,13 +194,13 @@ def _check_goals(description: Description) -> None:
     if not objectives and description.reward is None:
         raise ArgumentError(f"field reward: Field required; or give several objectives, such as {example}")
     with errors_at("objectives"):
-        given = [name for name in ("reward", "direction") if name in description.model_fields_set]
+        given_fields = [name for name in ("reward", "direction") if name in description.model_fields_set]
         if objectives and description.reward is not None:
             raise ArgumentError(
-                f"give a reward, or objectives; both were given: leave out {' and '.join(given)}, and name "
+                f"give a reward, or objectives; both were given: leave out {' and '.join(given_fields)}, and name "
                 f"{description.reward} among the objectives"
             )
-        if objectives and "direction" in given:
+        if objectives and "direction" in given_fields:
             raise ArgumentError(f"each objective has its own direction, such as {example}; leave out direction")
         if len(objectives) == 1:
             (goal,) = description.goals
@@ -245,8 +246,8 @@ def _variables(description: Description, diagrams: Sequence[CausalDiagram]) -> l
                 raise ArgumentError(f"the {noun} {goal.name} is the outcome of a trial; it cannot be set")
     optimised = [goal.name for goal in description.goals if goal.name in names]
     causes = {cause for diagram in diagrams for name in optimised for cause in diagram.ancestors([name]) - {name}}
-    last = [*optimised, *(name for name in optimised if name not in causes)][-1]
-    return [*(name for name in names if name != last), last]
+    reward = [*optimised, *(name for name in optimised if name not in causes)][-1]
+    return [*(name for name in names if name != reward), reward]
 
 
 def _iter_names(description: Description) -> Iterator[tuple[KeyPath, str]]:

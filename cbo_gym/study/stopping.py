@@ -172,8 +172,8 @@ def _candidates(units: Units, agent: Any, first: Sequence[Action]) -> list[Actio
     bounds_around = _upper_bounds(units, agent, around)
     assert bounds_around is not None
     actions, bounds = actions + around, np.concatenate([bounds, bounds_around])
-    chosen = [*np.argsort(-bounds)[:HIGHEST_CANDIDATES], *rng.choice(len(actions), RANDOM_CANDIDATES)]
-    return [*first, *(actions[index] for index in chosen)]
+    indices = [*np.argsort(-bounds)[:HIGHEST_CANDIDATES], *rng.choice(len(actions), RANDOM_CANDIDATES)]
+    return [*first, *(actions[index] for index in indices)]
 
 
 def _legal(units: Units, points: np.ndarray) -> list[Action]:

@@ -165,9 +165,9 @@ class Study:
 
         A trial meets a constraint if its measured value does. With one objective it is the trial with the best reward.
         """
-        done = [entry for entry in self.trials if entry.status == "measured"]
-        front = self.units.front([(self.units.from_flat(entry.action), entry.values) for entry in done])
-        return [done[index] for index in front]
+        measured = [entry for entry in self.trials if entry.status == "measured"]
+        front = self.units.front([(self.units.from_flat(entry.action), entry.values) for entry in measured])
+        return [measured[index] for index in front]
 
     @property
     def events(self) -> int:

@@ -401,19 +401,19 @@ class Suggester:
         ]
         contexts = [self._units.context(entry.context)["context"] for entry in pending] if context else []
         measured = [self._measured(entry) for entry in pending]
-        chosen: list[Action] = []
+        suggested: list[Action] = []
 
         def choose(size: int, fixed: Mapping[str, Any], required: Sequence[str] = ()) -> list[Action]:
-            """Choose actions that set the fixed and the required names, given the pending and the chosen actions."""
-            given, arguments = [*running, *chosen], dict[str, Any]()
+            """Choose actions that set the fixed and the required names, given all earlier ones without an outcome."""
+            pending_actions, arguments = [*running, *suggested], dict[str, Any]()
             if context:
-                arguments["contexts"] = [*contexts, *[observation["context"]] * len(chosen)]
+                arguments["contexts"] = [*contexts, *[observation["context"]] * len(suggested)]
             # An agent of a third party may not take known values.
             if any(measured) and "measured" in signature(agent.act_given_pending).parameters:
-                arguments["measured"] = [*measured, *[{}] * len(chosen)]
+                arguments["measured"] = [*measured, *[{}] * len(suggested)]
             with self._steer(agent, fixed, required):
-                if given:
-                    actions = agent.act_given_pending(observation, given, size, **arguments)
+                if pending_actions:
+                    actions = agent.act_given_pending(observation, pending_actions, size, **arguments)
                 elif size == 1:
                     actions = [agent.act(observation)]
                 else:
@@ -421,11 +421,11 @@ class Suggester:
             return [round_digits(self._units.codec, self._units.require_valid(action), fixed) for action in actions]
 
         # The first trial chooses the values that the others share.
-        chosen += choose(1 if shared else count, fixed, shared)
-        if count > len(chosen):
-            values = self._units.native_values(chosen[0])
-            chosen += choose(count - 1, {**{name: values[name] for name in shared}, **fixed})
-        return chosen
+        suggested += choose(1 if shared else count, fixed, shared)
+        if count > len(suggested):
+            values = self._units.native_values(suggested[0])
+            suggested += choose(count - 1, {**{name: values[name] for name in shared}, **fixed})
+        return suggested
 
     @contextmanager
     def _steer(self, agent: Any, fixed: Mapping[str, Any], required: Sequence[str] = ()) -> Iterator[None]:

@@ -110,8 +110,8 @@ class StudyService:
         """
         names = Log(self.storage, create=True).names()
         with self._lock:
-            known, self._names = self._names, names
-        if known[: len(names)] != names[: len(known)] or (known and not names):
+            earlier, self._names = self._names, names
+        if earlier[: len(names)] != names[: len(earlier)] or (earlier and not names):
             raise OperationError(
                 f"{self.database_name} was replaced or deleted while it was served, nothing was changed by this "
                 "request; look at the list of its studies again"

@@ -112,8 +112,8 @@ def _options(served: ServedStudy, name: str, prefix: str) -> tuple[str, ...]:
     """Return the labels of a choice or a category; empty for a number."""
     if prefix in (DID, DO, FIXED):
         return served.study.interface.codec.labels.get(name, ())
-    known = served.study.units.categories
-    return known[name].categories if name in known else ()
+    categories = served.study.units.categories
+    return categories[name].categories if name in categories else ()
 
 
 # Trials ------------------------------------------------------------------------------------------------------

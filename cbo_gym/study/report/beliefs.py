@@ -156,7 +156,7 @@ def _arms(snapshot: Snapshot, codec: ArmCodec) -> dict[str, Any] | None:
     band = snapshot.rewards(range(len(arms)))
     if band is None:
         return None
-    counts = np.bincount([int(known.action) for known in snapshot.rounds], minlength=len(arms))
+    counts = np.bincount([int(played.action) for played in snapshot.rounds], minlength=len(arms))
     possible = set(range(len(arms)))
     if diagram is not None:
         sets = pomis(diagram, snapshot.units.objectives[0], frozenset[str]().union(*arms))

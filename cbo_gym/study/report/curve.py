@@ -26,13 +26,13 @@ MARGIN = 0.1
 
 def progress(snapshot: Snapshot) -> dict[str, str] | None:
     """Return the figure and a note; None without a trial whose outcome is known."""
-    if not any(known.number for known in snapshot.rounds):
+    if not any(played.number for played in snapshot.rounds):
         return None
-    broken = np.array([snapshot.units.breaks_conditions(known.action, known.values) for known in snapshot.rounds])
+    broken = np.array([snapshot.units.breaks_conditions(played.action, played.values) for played in snapshot.rounds])
     has_several_objectives = len(snapshot.units.objectives) > 1
     curve = _hypervolume(snapshot, broken) if has_several_objectives else _best(snapshot, broken)
     note = curve.note
-    if any(known.number is None for known in snapshot.rounds):
+    if any(played.number is None for played in snapshot.rounds):
         note += " Imported data are shown left of the first trial, in their order."
     if broken.any():
         conditions = {
@@ -70,7 +70,7 @@ class _Curve(NamedTuple):
 
 def _hypervolume(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
     names, units = snapshot.units.objectives, snapshot.units
-    rewards = units.to_rewards([list(known.objectives.values()) for known in snapshot.rounds])
+    rewards = units.to_rewards([list(played.objectives.values()) for played in snapshot.rounds])
     worst, span = rewards.min(axis=0), np.ptp(rewards, axis=0)
     reference = worst - MARGIN * np.where(span > 0.0, span, np.maximum(np.abs(worst), 1.0))
     front, volumes = rewards[:0], []
@@ -90,7 +90,7 @@ def _hypervolume(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
 
 
 def _best(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
-    reward, rewards = snapshot.units.objectives[0], np.array([known.reward for known in snapshot.rounds])
+    reward, rewards = snapshot.units.objectives[0], np.array([played.reward for played in snapshot.rounds])
     axis = snapshot.with_unit(reward)
     if snapshot.study.interface.observes_before:
         note = (
@@ -98,7 +98,7 @@ def _best(snapshot: Snapshot, broken: np.ndarray) -> _Curve:
             "with a 95 % interval by Student's t from the third on."
         )
         return _Curve(f"mean of {WINDOW} rounds", axis, _running_mean(rewards), note, rewards)
-    band = snapshot.rewards([known.action for known in snapshot.rounds]) if snapshot.agent is not None else None
+    band = snapshot.rewards([played.action for played in snapshot.rounds]) if snapshot.agent is not None else None
     if band is None:
         agent = snapshot.description.agent
         note = f"The line is the best {reward} measured so far; {agent} has no model of its uncertainty."
@@ -132,7 +132,7 @@ def _figure(snapshot: Snapshot, broken: np.ndarray, curve: _Curve) -> Figure:
     from matplotlib.figure import Figure
 
     # A trial is at its number; imported data are evenly spaced in a strip before the first trial.
-    numbers = [known.number for known in snapshot.rounds if known.number is not None]
+    numbers = [played.number for played in snapshot.rounds if played.number is not None]
     imported, last, band = len(broken) - len(numbers), max(numbers), curve.band
     width = min(float(imported), max(1.0, STRIP_WIDTH * last))
     positions = np.array([*np.linspace(-width, 0.0, imported + 1)[1:], *numbers])

@@ -39,7 +39,7 @@ def front(snapshot: Snapshot) -> dict[str, Any] | str:
     panels = []
     for x, y in combinations(snapshot.description.goals, 2):
         names = (x.name, y.name)
-        values = np.array([[known.objectives[name] for name in names] for known in snapshot.rounds])
+        values = np.array([[played.objectives[name] for name in names] for played in snapshot.rounds])
         with page_style():
             figure = Figure(figsize=SIZE, layout="constrained")
             axes = figure.add_subplot()

@@ -69,14 +69,14 @@ def lines_of(snapshot: Snapshot) -> list[Line]:
 def sets_to_show(snapshot: Snapshot) -> list[int]:
     """Return the sets or scopes to show: the :data:`MAX_LINES` that were tried most."""
     codec: Any = snapshot.study.interface.codec
-    counts = Counter(int(known.action[codec.key]) for known in snapshot.rounds)
+    counts = Counter(int(played.action[codec.key]) for played in snapshot.rounds)
     most_tried = sorted(range(len(codec.sets)), key=lambda index: -counts[index])[:MAX_LINES]
     return sorted(most_tried)
 
 
 def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
     """Return the line of a set or scope; None without beliefs."""
-    rounds = [known for known in snapshot.rounds if int(known.action[codec.key]) == index]
+    rounds = [played for played in snapshot.rounds if int(played.action[codec.key]) == index]
     columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
     def action(point: np.ndarray) -> Action:
@@ -91,10 +91,10 @@ def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
     title, box = snapshot.choice_name(index), _Box(snapshot, action, columns)
     if not columns:
         band = snapshot.rewards([action(np.empty(0))])
-        measured = [(0.0, known.reward) for known in rounds]
+        measured = [(0.0, played.reward) for played in rounds]
         return None if band is None else Line(title, "", "", np.empty(0), band, np.nan, measured)
-    played = [np.asarray(known.action["values"])[columns].clip(0.0, 1.0) for known in rounds]
-    best = box.best_point(played, inside)
+    played_points = [np.asarray(played.action["values"])[columns].clip(0.0, 1.0) for played in rounds]
+    best = box.best_point(played_points, inside)
     if best is None:
         return None
     position = max(range(len(columns)), key=lambda position: box.effect(best, position))
@@ -204,7 +204,7 @@ class _Box(NamedTuple):
             band=band,
             at=natives[name],
             measured=[
-                (float(scale.to_native(_coordinate(known.action, varied_column))), known.reward) for known in rounds
+                (float(scale.to_native(_coordinate(played.action, varied_column))), played.reward) for played in rounds
             ],
             domain=domains.intervals[varied_column],
         )

@@ -82,7 +82,7 @@ class Snapshot:
     @cached_property
     def front(self) -> list[int]:
         """Indices of the rounds on the Pareto front; with one objective, of the best round."""
-        return self.units.front([(known.action, known.values) for known in self.rounds])
+        return self.units.front([(played.action, played.values) for played in self.rounds])
 
     @cached_property
     def recommended_set(self) -> RecommendedSet | None:
@@ -106,7 +106,7 @@ class Snapshot:
 
     def measurements(self, name: str) -> list[Any]:
         """Return the measured values of a variable, numbers or labels, in the order of the rounds."""
-        rounds = [*(known.values for known in self.rounds), *self.others]
+        rounds = [*(played.values for played in self.rounds), *self.others]
         return [values[name] for values in rounds if values.get(name) is not None]
 
     # Words ---------------------------------------------------------------------------------------------------

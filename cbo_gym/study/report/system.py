@@ -28,8 +28,8 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     titles |= {"reward": "objective"} if description.objectives else {}
     # Variable or parameter -> the values that it was set to.
     set_to: dict[str, list[Any]] = defaultdict(list)
-    for known in snapshot.rounds:
-        for name, value in snapshot.units.native_values(known.action).items():
+    for played in snapshot.rounds:
+        for name, value in snapshot.units.native_values(played.action).items():
             set_to[name].append(value)
     variables = [
         [*_set_cells(snapshot, name, titles[roles[name]], set_to[name]), *_measured_cells(snapshot, name)]
@@ -43,7 +43,7 @@ def system(snapshot: Snapshot) -> dict[str, Any]:
     for limit in interface.problem.outcomes.constraints:
         values = snapshot.measurements(limit.node)
         constraints.append([str(limit), f"{sum(limit.excess(value) <= 0.0 for value in values)} of {len(values)}"])
-    broken_limits = [snapshot.units.broken_limits(known.action) for known in snapshot.rounds]
+    broken_limits = [snapshot.units.broken_limits(played.action) for played in snapshot.rounds]
     limits = []
     for statement in description.limits:
         count = sum(statement not in broken for broken in broken_limits)
@@ -135,7 +135,7 @@ def _costs(snapshot: Snapshot) -> str:
     costs = snapshot.study.interface.costs
     if costs is None:
         return ""
-    entries, numbers = snapshot.study.trials, {known.number for known in snapshot.rounds}
+    entries, numbers = snapshot.study.trials, {played.number for played in snapshot.rounds}
     paid = [
         trial_cost(snapshot.units, entry, entries)
         for entry in entries
