@@ -295,19 +295,18 @@ class Suggester:
         return self._begin() if self._agent is None else self._agent
 
     @property
-    def takes_missing(self) -> bool:
-        """Whether the agent takes rounds in which not all variables were measured."""
+    def _takes_missing(self) -> bool:
         return bool(getattr(self.peek(), "takes_missing", False))
 
     def _learns(self, entry: Entry) -> bool:
         """Return whether the agent learns a trial, in which some variables may be missing."""
-        return entry.status != "measured" or not missing_variables(entry.values) or self.takes_missing
+        return entry.status != "measured" or not missing_variables(entry.values) or self._takes_missing
 
     @property
     def unlearned_trials(self) -> str:
         """The trials that the agent does not learn, because it needs all variables, in words; empty without any."""
         missing = self._trials.missing
-        if not missing or self.takes_missing:
+        if not missing or self._takes_missing:
             return ""
         noun, numbers = "trial" if len(missing) == 1 else "trials", ", ".join(map(str, missing))
         names = ", ".join(dict.fromkeys(chain(*missing.values())))
@@ -465,7 +464,7 @@ class Suggester:
             if entry.status == "partial":
                 record, action = self._partial_record(entry), self._units.from_flat(entry.action)
                 is_full = not missing_variables(record["values"])
-                if is_full or self._units.missing_outcome(action, record["values"]) or self.takes_missing:
+                if is_full or self._units.missing_outcome(action, record["values"]) or self._takes_missing:
                     _teach(agent, self._units, record)
 
     def confirm(self, event: Event) -> None:
@@ -570,13 +569,13 @@ class Suggester:
 
     def recommend(self, context: Mapping[str, float] | None) -> Action:
         """Return the action inside the bounds that the agent would deploy; the agent does not change."""
-        agent = self.copy_agent(context)
+        agent = self._copy_agent(context)
         self._require_reward(agent)
         return round_digits(self._units.codec, self._move_inside(agent, [agent.recommend()])[0])
 
     def recommend_set(self) -> RecommendedSet:
         """Return the actions that the agent would deploy, the best in the first objective first; it does not change."""
-        agent, units = self.copy_agent(), self._units
+        agent, units = self._copy_agent(), self._units
         self._require_reward(agent)
         inside = [round_digits(units.codec, action) for action in self._move_inside(agent, agent.recommend())]
         # Actions with equal settings may differ in coordinates that are not set.
@@ -621,7 +620,7 @@ class Suggester:
 
     def expect(self, action: Action, context: Mapping[str, float] | None) -> Expectation:
         """Return the expected values of the variables under an action."""
-        agent, units = self.copy_agent(context), self._units
+        agent, units = self._copy_agent(context), self._units
         if not hasattr(agent, "fantasize") or not hasattr(agent, "expected_nodes"):
             raise ArgumentError(self._lacks(agent, "model of the outcome"))
         self._require_reward(agent)
@@ -661,7 +660,7 @@ class Suggester:
     def snapshot(self, context: Mapping[str, float] | None) -> tuple[Any, str]:
         """Return a copy of the agent that has learned every round, and an empty string; or None and the reason."""
         try:
-            agent = self.copy_agent(context)
+            agent = self._copy_agent(context)
         # The agent cannot play the study.
         except ArgumentError as error:
             return None, str(error)
@@ -670,12 +669,8 @@ class Suggester:
             return None, f"{label} cannot be asked: its state is in another library, or in a thread."
         return (agent, "") if agent.history else (None, "Nothing is known yet.")
 
-    def copy_agent(self, context: Mapping[str, float] | None = None) -> Any:
-        """Return a copy of the agent that has learned every round; the agent itself if it cannot be copied.
-
-        Args:
-            context: in contextual mode, the context to ask about; None for the last one.
-        """
+    def _copy_agent(self, context: Mapping[str, float] | None = None) -> Any:
+        """Return a copy of the agent that has learned every round; the agent itself if it cannot be copied."""
         try:
             agent = self._begin() if self._agent is None else deepcopy(self._agent)
         # It may have a thread, or an object of another library, that cannot be copied.
