@@ -192,39 +192,9 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
     if lines and (declared := re.fullmatch(r'"?sep=([^\w\s"]|\t)"?\s*', lines[0], re.I)):
         separators, lines[0] = (declared[1],), "\n"
     comments = _blank_comments(lines)
-    filled = [number for number, line in enumerate(lines) if line != "\n"]
-    if not filled:
+    if all(line == "\n" for line in lines):
         raise ArgumentError(f"{source}there are no rows of data; {ONLY_COMMENTS if comments else 'the file is empty'}")
-    first = filled[0]
-    # NumPy writes the header as a comment, and a name may begin like one.
-    comment = comments.get(first - 1, "")
-    commented = [comment.strip().removeprefix("#"), comment] if comment else []
-    # Number and content of each line that may be the header.
-    headers = [(first, lines[first]), *((first - 1, line) for line in commented)]
-    headers += [(number, lines[number]) for number in filled[1:MAX_TITLE_ROWS]]
-
-    def cells_of(header: tuple[int, str], separator: str) -> list[str]:
-        number, line = header
-        with suppress(csv.Error, StopIteration):
-            # A quoted cell may have several lines.
-            return next(_reader([line, *lines[number + 1 : number + 10]], separator))
-        return []
-
-    def names_in(header: tuple[int, str], separator: str) -> int:
-        return count_names(cells_of(header, separator), is_name, is_first=header[0] <= first)
-
-    def score(header: tuple[int, str], separator: str) -> tuple[int, int, bool, int]:
-        """Prefer many names, then early lines, then separators other than blanks, then many cells."""
-        has_separator = separator != " "
-        return names_in(header, separator), -headers.index(header), has_separator, len(cells_of(header, separator))
-
-    header, separator = max(product(headers, separators), key=lambda pair: score(*pair))
-    title = [number for number in filled if number < header[0]]
-    labels = {f"{source}line {number + 1}": names_in((number, lines[number]), separator) for number in title}
-    require_title({**labels, f"{source}line {header[0] + 1}": 0})
-    for number in title:
-        lines[number] = "\n"
-    lines[header[0]] = header[1]
+    separator = _find_header(lines, comments, separators, is_name, source)
     _require_small(lines, separator, source)
     (line, names), *body = _records(lines, separator, source)
     rows = []
@@ -245,6 +215,46 @@ def _read_csv(content: str, is_name: Callable[[str], bool], source: str) -> Tabl
     if comments and not rows:
         raise ArgumentError(f"{source}line {line}: there are no rows of data; {ONLY_COMMENTS}")
     return Table(names, rows, [number for number, _ in body], f"{source}line", f"{source}line {line}")
+
+
+def _find_header(
+    lines: list[str],
+    comments: Mapping[int, str],
+    separators: Sequence[str],
+    is_name: Callable[[str], bool],
+    source: str,
+) -> str:
+    """Find the header, replace the title above it by empty lines, and return the separator of cells."""
+    filled = [number for number, line in enumerate(lines) if line != "\n"]
+    # NumPy writes the header as a comment, and a name may begin like one.
+    comment = comments.get(filled[0] - 1, "")
+    commented = [comment.strip().removeprefix("#"), comment] if comment else []
+    # Number and content of each line that may be the header.
+    headers = [(filled[0], lines[filled[0]]), *((filled[0] - 1, line) for line in commented)]
+    headers += [(number, lines[number]) for number in filled[1:MAX_TITLE_ROWS]]
+
+    def cells_of(number: int, line: str, separator: str) -> list[str]:
+        with suppress(csv.Error, StopIteration):
+            # A quoted cell may have several lines.
+            return next(_reader([line, *lines[number + 1 : number + 10]], separator))
+        return []
+
+    def names_in(number: int, line: str, separator: str) -> int:
+        return count_names(cells_of(number, line, separator), is_name, is_first=number <= filled[0])
+
+    def score(header: tuple[int, str], separator: str) -> tuple[int, int, bool, int]:
+        """Prefer many names, then early lines, then separators other than blanks, then many cells."""
+        cells = cells_of(*header, separator)
+        return names_in(*header, separator), -headers.index(header), separator != " ", len(cells)
+
+    (header, line), separator = max(product(headers, separators), key=lambda pair: score(*pair))
+    title = [number for number in filled if number < header]
+    counts = {f"{source}line {number + 1}": names_in(number, lines[number], separator) for number in title}
+    require_title({**counts, f"{source}line {header + 1}": 0})
+    for number in title:
+        lines[number] = "\n"
+    lines[header] = line
+    return separator
 
 
 def _blank_comments(lines: list[str]) -> dict[int, str]:
