@@ -26,6 +26,8 @@ from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table
 from cbo_gym.cli.suites import FirstSeed, SuiteOption, SuiteSeeds, grid
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from cbo_gym.evaluation.play.callbacks import PlayedRound
     from cbo_gym.evaluation.play.forecast import Forecast
     from cbo_gym.evaluation.play.sweep import Backend, Job
@@ -119,6 +121,44 @@ def _print_run(result: Run) -> None:
     say(f"{result.seconds_a_round:.3g} s a round: {seconds}", "dim")
 
 
+class _SweepBar:
+    """Progress bar of a sweep, which counts a run in progress by the share of its rounds that are played.
+
+    Attributes:
+        ended: number of runs that have ended.
+        total: number of all runs; None before the first one begins.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._task = progress, progress.add_task("runs", total=None)
+        self.ended = 0
+        self.total: int | None = None
+        # Run in progress -> share.
+        self._shares: dict[tuple[str, str, int], float] = {}
+
+    def on_start(self, total: int, to_do: int) -> None:
+        self.ended, self.total = total - to_do, total
+        self._show()
+
+    def on_round(self, last: PlayedRound) -> None:
+        self._shares[last.agent, last.env, last.seed] = last.round / last.horizon
+        self._show()
+
+    def on_run(self, run: Run) -> None:
+        from cbo_gym.evaluation.runs.results import last_line
+
+        self.ended += 1
+        self._shares.pop((run.agent, run.env, run.seed), None)
+        self._show()
+        if run.status == "failed":
+            name, reason = f"{run.agent} on {run.env}, seed {run.seed}", last_line(run.error)
+            self._progress.console.print(f"[red]failed:[/red] {escape(name)}: {escape(reason)}", soft_wrap=True)
+
+    def _show(self) -> None:
+        completed = self.ended + sum(list(self._shares.values()))
+        self._progress.update(self._task, total=self.total, completed=completed)
+
+
 @app.command()
 def sweep(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the runs.")],
@@ -195,7 +235,6 @@ def sweep(
     from cbo_gym.evaluation.play.callbacks import Sampled
     from cbo_gym.evaluation.play.sweep import Execution, plan
     from cbo_gym.evaluation.play.sweep import sweep as run_sweep
-    from cbo_gym.evaluation.runs.results import last_line
 
     # The sweep checks the word, as it does the backend.
     schedule = cast("Recommend", recommend)
@@ -205,31 +244,7 @@ def sweep(
         _print_plan(grid_jobs, skip_published, None if backend == "dask" else jobs)
         return
     with progress_bar() as progress:
-        bar = progress.add_task("runs", total=None)
-        # Number of runs that have ended; run in progress -> share of its rounds that are played.
-        ended, shares = 0, dict[tuple[str, str, int], float]()
-
-        def show() -> None:
-            progress.update(bar, completed=ended + sum(list(shares.values())))
-
-        def on_start(total: int, to_do: int) -> None:
-            nonlocal ended
-            ended = total - to_do
-            progress.update(bar, total=total, completed=ended)
-
-        def on_round(last: PlayedRound) -> None:
-            shares[last.agent, last.env, last.seed] = last.round / last.horizon
-            show()
-
-        def on_run(run: Run) -> None:
-            nonlocal ended
-            ended += 1
-            shares.pop((run.agent, run.env, run.seed), None)
-            show()
-            if run.status == "failed":
-                name, reason = f"{run.agent} on {run.env}, seed {run.seed}", last_line(run.error)
-                progress.console.print(f"[red]failed:[/red] {escape(name)}: {escape(reason)}", soft_wrap=True)
-
+        bar = _SweepBar(progress)
         try:
             count = run_sweep(
                 agents,
@@ -241,7 +256,7 @@ def sweep(
                 batch=batch,
                 n_jobs=jobs,
                 # Workers of a cluster report whole runs only.
-                callbacks=[Sampled(on_round, PROGRESS_STEPS)] if address is None else (),
+                callbacks=[Sampled(bar.on_round, PROGRESS_STEPS)] if address is None else (),
                 execution=Execution(
                     backend=cast("Backend", backend),
                     address=address,
@@ -250,15 +265,14 @@ def sweep(
                     checkpoint_every=checkpoint_every,
                     blind=blind,
                     skip_published=skip_published,
-                    on_start=on_start,
-                    on_run=on_run,
+                    on_start=bar.on_start,
+                    on_run=bar.on_run,
                 ),
             )
         except KeyboardInterrupt:
-            total = progress.tasks[bar].total
             progress_made = "No run was begun"
-            if total is not None:
-                progress_made = f"{ended} of {int(total)} runs have ended and are kept in {out}"
+            if bar.total is not None:
+                progress_made = f"{bar.ended} of {bar.total} runs have ended and are kept in {out}"
             say(f"Stopped. {progress_made}. The same command resumes there.", soft_wrap=True)
             raise typer.Exit(STOPPED) from None
     say(
