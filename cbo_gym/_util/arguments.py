@@ -52,8 +52,8 @@ def named_values(value: Any) -> Any:
         return dict(value)
     if hasattr(value, "_asdict"):
         return value._asdict()
-    is_table = hasattr(value, "columns")
-    if hasattr(value, "keys") and not is_table:
+    # A table of pandas has keys too. A lazy table of Polars, which has none, warns if it is asked for its columns.
+    if hasattr(value, "keys") and not hasattr(value, "columns"):
         return dict(value.dropna() if hasattr(value, "dropna") else value)
     return value
 
