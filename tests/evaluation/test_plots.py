@@ -12,6 +12,9 @@ from cbo_gym.evaluation.report.curves import (
     choice_frequencies,
     choice_styles,
     curve,
+    format_tick,
+    log_limits,
+    log_ticks,
 )
 from cbo_gym.evaluation.report.palette import line_style, line_styles
 from tests.support.runs import choosing_run, made_up_run
@@ -28,6 +31,20 @@ def test_a_band_needs_five_seeds_and_fewer_are_drawn_one_by_one():
     assert not len(one.runs)
     assert few.low is few.high is one.low is None
     assert curve(values[:5]).low is not None
+
+
+@pytest.mark.parametrize(
+    ("limits", "ticks"),
+    [
+        ((1e-4, 1.5), ["0.0001", "0.001", "0.01", "0.1", "1"]),
+        ((0.2, 2.5), ["0.2", "0.5", "1", "2"]),
+        ((1e-4, 3e3), ["0.0001", "0.01", "1", "100"]),
+    ],
+)
+def test_logarithmic_axes_have_few_plain_ticks(limits, ticks):
+    assert [format_tick(tick) for tick in log_ticks(*limits)] == ticks
+    low, high = log_limits([np.array([0.5, 0.5])])
+    assert high / low == pytest.approx(10)
 
 
 def test_regrets_show_every_agent_in_its_look_with_the_legend_outside():

@@ -66,9 +66,9 @@ def test_a_category_has_no_threshold_and_no_price_per_unit(tmp_path):
         create_study("mixed", **described, costs={"base": 1, "per_unit": {"medium": 2}})
 
 
-@pytest.mark.parametrize("mode", ["hard", "soft"])
-def test_values_have_their_kinds_from_the_suggestion_to_the_table(tmp_path, mode):
-    study = mixed(tmp_path / "s.db", mode=mode)
+@pytest.mark.parametrize(("agent", "mode"), [("Random", "hard"), ("Random", "soft"), ("Optuna", "hard")])
+def test_values_have_their_kinds_from_the_suggestion_to_the_table(tmp_path, agent, mode):
+    study = mixed(tmp_path / "s.db", agent, mode)
     names = {name if mode == "hard" else f"p_{name}": domain for name, domain in SETTABLE.items()}
     for _ in range(6):
         trial = study.ask()

@@ -73,7 +73,7 @@ def test_the_rest_may_follow_and_nothing_recorded_changes_by_itself(tmp_path):
     study.tell(trial, {"biomass": 2.1, "ph": 6.2}, final=False)
     entry = study.trials[-1]
     assert (entry.status, entry.ended, study.pending[-1].number) == ("partial", "", trial.number)
-    assert study.to_frame().row(-1, named=True)["biomass"] == 2.1
+    assert study.to_frame()["biomass"].to_list()[-1] == study.data()["biomass"].to_list()[-1] == 2.1
     for call, message in (
         (lambda: study.tell(trial, {"biomass": 2.0, "titre": 1.0}), r"recorded as 2.1; given 2; correct\(6, ...\)"),
         (lambda: study.tell(trial, {"feed": 2.0}), "the reward titre is missing; if it follows later"),
