@@ -137,22 +137,6 @@ def test_only_the_rewards_ancestors_are_modelled() -> None:
     assert GPNetwork(custom_task(variables, 2)).nodes == ("X", "Y")
 
 
-def test_a_product_is_learned_from_few_noisy_rounds() -> None:
-    """Were the parent counted from its least value, the error would be twice as large."""
-    gp = GPNetwork(make("CBO/Alpine2-Noisy-v0", 0, 1)[1]).surrogates["X1"]
-    rng = np.random.default_rng(0)
-
-    def product(parent: np.ndarray, action: np.ndarray) -> np.ndarray:
-        return parent * np.sqrt(10 * action) * np.sin(10 * action)
-
-    parent, action = rng.normal(0.0, 6.0, 40), rng.random(40)
-    gp.add(np.column_stack([parent, action]), product(parent, action) + rng.normal(size=40))
-    other, tried = rng.uniform(-8.0, 8.0, 200), rng.random(200)
-    mean, _ = gp.posterior(torch.tensor(np.column_stack([other, tried])))
-    truth = product(other, tried)
-    assert np.std(mean.numpy() - truth) < 0.25 * np.std(truth)
-
-
 def test_the_kernel_of_a_node_is_by_its_parents_and_actions() -> None:
     for env_id, node, kernel in [
         ("CBO/CompleteGraph-v0", "Y", additive_kernel(2)),

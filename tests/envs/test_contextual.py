@@ -6,8 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cbo_gym import make_task
-from cbo_gym.envs.registry import InitialData, entries
+from cbo_gym.envs.registry import entries
 from cbo_gym.envs.wrappers import OracleInfo
 from cbo_gym.problems import Contexts
 from tests.support.invalid_actions import check_refused, check_vector_refused
@@ -63,21 +62,6 @@ def test_an_intervention_keeps_the_noise_of_the_context_and_changes_what_is_down
     assert shift != 0.0
     assert nodes["C6"] - seen["C6"] == pytest.approx(shift)
     assert nodes["X1"] == nodes["Xt5"] == 2.0
-
-
-def test_spaces_and_task() -> None:
-    env = gym.make("CBO/PSAContextual1-v0")
-    base, task = env.unwrapped, make_task(env, seed=0)
-    assert task.contexts == tuple(base.problem.data(Contexts).names)
-    assert task.scopes == tuple(base.problem.data(Contexts).scopes)
-    assert task.manipulable == dict(base.problem.manipulable)
-    assert task.action_space["scope"].n == len(task.scopes)
-    assert task.observation_space["context"].shape == (len(task.contexts),)
-    assert not hasattr(task, "targets")
-    assert task.initial_data == ()
-    assert not set(task.contexts) & set(task.manipulable)
-    with pytest.raises(ValueError, match="no initial data; given observational=3, random=0"):
-        make_task(env, seed=0, initial_data=InitialData(observational=3, random=0))
 
 
 def test_info_with_the_oracle_is_of_the_context() -> None:

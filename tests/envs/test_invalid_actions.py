@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import cbo_gym  # noqa: F401  (registers the environments)
-from tests.support.environments import KINDS
 from tests.support.invalid_actions import check_refused, check_vector_refused
 from tests.support.loop import reset
 
@@ -67,25 +66,6 @@ def test_as_many_interventions_as_allowed_are_fine() -> None:
     env = reset(gym.make("CBO/Alpine2-Noisy-v0", max_interventions=2).unwrapped)
     env.step([0.5, 0.0, 0.5, 1.0, 0.5, 0.5])
     env.step([0.5] * 6)
-
-
-@pytest.mark.parametrize("env_id", KINDS)
-def test_the_corners_of_the_box_are_valid(env_id: str) -> None:
-    env = reset(gym.make(env_id).unwrapped)
-    for corner in (0.0, 1.0):
-        action = env.action_space.sample()
-        if isinstance(action, dict):
-            action["values"][:] = corner
-        elif env.mode == "aggregated":  # a cell is not empty, so it has only one corner there
-            action[int(corner)] = corner
-        elif env.mode == "masked":
-            action[:] = 0
-            action[: int(corner * env.dynamics.super_arm_size)] = 1
-        elif env.mode == "discrete":
-            action = int(corner * (env.action_space.n - 1))
-        else:
-            action[:] = corner
-        assert np.isfinite(env.step(action)[0]["nodes"]).all()
 
 
 def with_row(batch: Any, row: Any) -> Any:

@@ -85,40 +85,6 @@ def test_dropwave_noisy_by_quadrature():
     assert abs(estimate.value[0] - expected(0.5)) < 5 * estimate.standard_error[0] + 1e-6
 
 
-def test_psa_graph_by_targets_and_a_fine_grid():
-    """Independent simulation: noise on a grid of quantiles, doses on a grid, all four target sets."""
-    from scipy.stats import norm
-
-    ranks = (np.arange(60) + 0.5) / 60
-    age, spread = np.meshgrid(55 + 20 * ranks, 0.7 * norm.ppf(ranks))
-    bmi = 27 - 0.01 * age + spread
-
-    def sigmoid(x):
-        return 1 / (1 + np.exp(-x))
-
-    natural = {"A": sigmoid(-8 + 0.1 * age + 0.03 * bmi), "S": sigmoid(-13 + 0.1 * age + 0.2 * bmi)}
-
-    def mean_reward(doses):
-        a, s = ({**natural, **doses}[drug] for drug in "AS")
-        cancer = sigmoid(2.2 - 0.05 * age + 0.01 * bmi - 0.04 * s + 0.02 * a)
-        return -(6.8 + 0.04 * age - 0.15 * bmi - 0.6 * s + 0.55 * a + cancer).mean()
-
-    grid = np.linspace(0, 1, 21)
-    by_target = {
-        "": mean_reward({}),
-        "A": max(mean_reward({"A": a}) for a in grid),
-        "S": max(mean_reward({"S": s}) for s in grid),
-        "AS": max(mean_reward({"A": a, "S": s}) for a in grid for s in grid),
-    }
-    best = oracle_on("CBO/PSAGraph-v0").optimum
-    assert max(by_target, key=by_target.get) == "AS"
-    assert best.value == pytest.approx(by_target["AS"], abs=1e-3)
-    estimates = oracle_on("CBO/PSAGraph-v0").expected_rewards(
-        [{"target": i, "values": np.array([0.0, 1.0])} for i in range(4)]
-    )
-    np.testing.assert_allclose(estimates.value, list(by_target.values()), atol=1e-3)
-
-
 def test_toy_graph_by_calculus():
     best = minimize_scalar(lambda x: np.cos(x) - np.exp(-x / 20), bounds=(-4, -2), method="bounded")
     oracle = oracle_on("CBO/ToyGraph-v0")

@@ -10,14 +10,12 @@ import pytest
 import yaml
 from scipy.integrate import solve_ivp
 
-from cbo_gym.envs import oracle_of
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.systems.chemostat import chemostat, chemostat_days, load_coefficients
 from tests.support.examples import load_example
 from tests.support.problems import nodes_follow
 
 ENTRY = find_entry("CBO/Chemostat-v0")
-DAYS = find_entry("CBO/Chemostat-v1")
 COLUMNS = [
     "time (days)",
     " algae (10^6 cells/ml)",
@@ -92,24 +90,6 @@ def test_every_day_begins_where_the_day_before_ended() -> None:
         return {**values, "Y": -np.mean([values[f"D{day}"] for day in (1, 2, 3)])}
 
     nodes_follow(chemostat_days(3), actions, by_hand, rel=1e-7)
-
-
-def test_days_without_rotifers_are_optimal() -> None:
-    """Each coordinate by itself, from the optimum and from random actions: fewer animals are better."""
-    oracle = oracle_of(gym.make(DAYS.id).unwrapped)
-    best = np.array(oracle.optimum.action).reshape(5, 3)
-    assert not best[:, 1:].any()
-    random = np.random.default_rng(0).random((6, 5, 3))
-    fewer = [np.where([False, True, True], 0.5 * one, one) for one in random]
-    changes = np.repeat(best.reshape(1, 15), 15, axis=0)
-    changes[np.diag_indices(15)] += 0.1
-    together = [one.ravel() for one in (best, *random, *fewer, *changes)]  # on the same noise
-    values = oracle.expected_rewards(together, tolerance=0.02).value
-    assert (values[7:13] > values[1:7]).all()
-    assert (values[1:13] < values[0]).all()
-    changed = values[13:].reshape(5, 3)
-    np.testing.assert_allclose(changed[:, 0], values[0], atol=1e-12)  # N_in feeds nobody
-    assert (changed[:, 1:] < values[0]).all()
 
 
 @pytest.mark.parametrize(

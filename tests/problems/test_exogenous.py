@@ -7,7 +7,7 @@ from collections.abc import Callable
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import integrate, stats
 
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
@@ -99,27 +99,6 @@ def test_nondgm_optimum_by_quadrature() -> None:
     peak, trough = means.max(), means.min()
     best = -max(trough * peak**5, trough**3 * peak**3, trough**5 * peak, key=abs)
     assert entry.optimum.value == pytest.approx(best, rel=1e-5)
-
-
-def test_dropwave_optimum_is_a_ring_away_from_the_centre() -> None:
-    entry = find_entry("CBO/Dropwave-GMM3-v0")
-    sigma = entry.kwargs["noise_std"]
-    u = np.linspace(-1.5, 1.5, 20_001)
-    p = density(entry.kwargs["radius_noise"], sigma)(u)
-    total = sum(w for w, _, _ in entry.kwargs["reward_noise"])
-    offset = sum(w / total * m for w, m, _ in entry.kwargs["reward_noise"])
-
-    def expected(radius: float) -> float:
-        x = radius + u
-        return float(integrate.trapezoid((1 + np.cos(12 * x)) / (2 + 0.5 * x**2) * p, u)) + offset
-
-    radii = np.linspace(0.0, 5.12 * math.sqrt(2), 1000)
-    coarse = radii[int(np.argmax([expected(r) for r in radii]))]
-    found = optimize.minimize_scalar(lambda r: -expected(abs(r)), bounds=(coarse - 0.01, coarse + 0.01))
-    assert entry.optimum.value == pytest.approx(-found.fun, abs=1e-5)
-    assert math.hypot(*[10.24 * a - 5.12 for a in entry.optimum.action]) == pytest.approx(found.x, abs=0.01)
-    assert found.x > 0.1
-    assert expected(0.0) < -found.fun - 0.01
 
 
 def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs() -> None:

@@ -114,28 +114,6 @@ def test_the_stated_maximiser_reaches_the_known_optimum(problem: Problem, best: 
     assert expected_reward(problem, problem.optimal_action) == pytest.approx(best, abs=6e-4 if best > 1 else 1e-12)
 
 
-def test_alpine2_has_six_maximisers() -> None:
-    """The factors are independent of each other, so a maximiser takes only factors of extreme size."""
-    grid = np.linspace(0.0, 10.0, 200_001)
-    factor = np.sqrt(grid) * np.sin(grid)
-    peak, trough = grid[factor.argmax()], grid[factor.argmin()]
-    assert (peak, trough) == (pytest.approx(7.91705, abs=1e-4), pytest.approx(4.81584, abs=1e-4))
-    corners = list(itertools.product([trough / 10, peak / 10], repeat=6))
-    rewards = np.array([alpine2_by_hand(list(corner), {})["Y"] for corner in corners])
-    best = rewards.max()
-    assert best == pytest.approx(381.149, abs=6e-4)
-    winners = [corner for corner, reward in zip(corners, rewards, strict=True) if reward > best - 1e-6]
-    assert len(winners) == 6
-    assert all(corner.count(trough / 10) == 1 for corner in winners)
-    problem = alpine2()
-    assert abs(expected_reward(problem, problem.null_action)) > 10  # no factor of it is 0
-    for index in range(6):
-        action = [0.7917052684666207] * 6
-        action[index] = 0.4815842317845935
-        assert expected_reward(problem, action) == pytest.approx(best, abs=1e-5)
-    assert list(problem.optimal_action) in [pytest.approx(list(corner), abs=1e-5) for corner in winners]
-
-
 @pytest.mark.parametrize(
     "problem", [dropwave(0.1, noise_free_parent=True), alpine2(1.0), rosenbrock(1.0)], ids=lambda p: p.name
 )

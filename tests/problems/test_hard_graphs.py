@@ -8,7 +8,7 @@ import pytest
 
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.hard_graphs import complete_graph, psa_graph, toy_graph
-from cbo_gym.scm import Distribution, Intervention, Normal, Uniform
+from cbo_gym.scm import Intervention
 
 Do = Mapping[str, float]
 Draw = dict[str, float]
@@ -65,25 +65,3 @@ def test_every_variable_equals_its_equation_under_every_target(problem: Problem,
             for name, expected in by_hand(draw, do).items():
                 found = float(np.broadcast_to(values[name], 100)[i])
                 assert found == pytest.approx(expected, rel=1e-10, abs=1e-10), (name, do)
-
-
-@pytest.mark.parametrize(
-    ("problem", "noise", "domains"),
-    [
-        (toy_graph(), dict.fromkeys(["X0", "X1", "Y"], Normal(0.0, 1.0)), {"X0": (-5, 5), "X1": (-5, 20)}),
-        (
-            psa_graph(),
-            {"Age": Uniform(55.0, 75.0), "BMI": Normal(0.0, 0.7), "Y": Normal(0.0, 0.4)},
-            {"Aspirin": (0, 1), "Statin": (0, 1)},
-        ),
-        (
-            complete_graph(),
-            dict.fromkeys(["U1", "U2", *"FABCDEY"], Normal(0.0, 1.0)),
-            {"B": (-5, 4), "D": (-5, 5), "E": (-6, 3)},
-        ),
-    ],
-    ids=["ToyGraph", "PSAGraph", "CompleteGraph"],
-)
-def test_exogenous_distributions_and_domains(problem: Problem, noise: dict[str, Distribution], domains: dict) -> None:
-    assert {v.name: v.noise for v in problem.scm.noisy} == noise
-    assert problem.manipulable == domains
