@@ -14,7 +14,7 @@ from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.modes import make_dynamics
 from cbo_gym.problems import Contexts, Problem
 from cbo_gym.problems.systems.contextual import contextual_network
-from cbo_gym.problems.systems.function_networks import dropwave, rosenbrock
+from cbo_gym.problems.systems.function_networks import dropwave
 from cbo_gym.testing import check_problem
 from tests.support.loop import reset
 
@@ -96,21 +96,6 @@ def test_limits_wrappers_and_empty_sets_are_described_in_native_units(path: str)
     assert flat.step(np.array([0.5, 0.5, 0.0, 1.0]))[-1]["intervention"] == CASES["aggregated"][1]
     hard = make_dynamics(path, "hard").codec
     assert hard.to_record({"target": 0, "values": np.array([0.5, 0.75])}) == {}
-
-
-def test_built_in_problems_without_names_are_described_by_node() -> None:
-    """Rosenbrock's inner parameters enter two mechanisms each."""
-    soft = make_dynamics(rosenbrock(), "soft")
-    found = soft.describe(soft.decode(np.array([0.0, 0.25, 0.5, 0.75, 1.0])))
-    assert found == {"X0": (-2.0, -1.0), "X1": (-1.0, 0.0), "X2": (0.0, 1.0), "Y": (1.0, 2.0)}
-    cells = make_dynamics(dropwave(), "aggregated")
-    assert cells.describe(cells.decode(np.array([[0.0, 0.25], [0.5, 1.0]]))) == {"X0": ((-5.12, 0.0), (-2.56, 5.12))}
-    arms = make_dynamics(dropwave(), "masked")
-    assert arms.describe(arms.decode(np.array([0, 1]))) == {"z0": 0, "z1": 1}
-    assert arms.codec.to_string([0.0, 1.0]) == "the super arm {z1}, which is the action [0, 1]"
-    codec = make_dynamics(dropwave(), "soft").codec
-    assert codec.to_record(np.array([0.5, 0.25])) == [0.5, 0.25]
-    assert codec.to_string([0.5, 0.25]) == "a0 = 0, a1 = -2.56, which is the action [0.5, 0.25]"
 
 
 def test_a_task_has_names_and_domains(path: str) -> None:

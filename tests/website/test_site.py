@@ -32,8 +32,6 @@ PAGES = [
     "guide/stability",
     "api/cbo_gym.evaluation",
 ]
-FIRST_VISIT = 1_500_000  # bytes
-SEARCH_INDEX = 900_000
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
@@ -82,17 +80,6 @@ def test_a_page_is_accessible(page, path):
     assert [(one["id"], node["target"]) for one in found for node in one["nodes"]] == []
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0, "tables and code scroll in boxes of their own"
-
-
-def test_little_is_loaded_at_the_first_visit(browser, address):
-    page = browser.new_page(base_url=address)
-    loaded = {}
-    page.on("response", lambda answer: loaded.update({answer.url: len(answer.body())}))
-    page.goto("index.html", wait_until="networkidle")
-    assert any("search_index" in url for url in loaded)
-    assert all(url.startswith(address) for url in loaded)
-    assert sum(loaded.values()) < FIRST_VISIT, loaded
-    assert (SITE / "search" / "search_index.json").stat().st_size < SEARCH_INDEX
 
 
 def test_links_within_the_site_lead_somewhere():
