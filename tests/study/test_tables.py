@@ -4,6 +4,7 @@ import bz2
 import csv
 import gzip
 import io
+import lzma
 import sqlite3
 import sys
 import zipfile
@@ -204,6 +205,8 @@ REFUSED = {
     "cannot be set": ("titre,do(titre)\n1,1\n", "line 1: 'titre' cannot be set; the settable names are"),
     "gzip": (gzip.compress(HEAD.encode() + b"1,2,3\n" * 100_000), r"compressed \(gzip\); give the unpacked file"),
     "bzip2": (bz2.compress(b"titre\n1\n", 1), r"compressed \(bzip2\)"),
+    "xz": (lzma.compress(b"titre\n1\n"), r"compressed \(xz\)"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00", r"compressed \(zstd\)"),
     "zip": (zipped(b"titre\n1\n"), r"compressed \(zip\)"),
     "neither text nor zip": (b"\x01\x02\x03", "not text in UTF-8, UTF-16 or Windows-1252; save it as CSV"),
     "half a character of UTF-16": (b"\xff\xfet\x00i", "not text in UTF-8"),
