@@ -56,7 +56,7 @@ def _is_redundant(error: ErrorDetails, others: Sequence[ErrorDetails]) -> bool:
 
 
 def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple[str | int, ...], str]:
-    path, known = _path_and_fields(error["loc"], model)
+    path, fields = _path_and_fields(error["loc"], model)
     location = ".".join(map(str, path)) or "(the entry)"
     given = repr(error["input"])
     value = f", given {given}" if len(given) <= MAX_INPUT else f", given {given[:MAX_INPUT]}..."
@@ -64,8 +64,8 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
     if error["type"] == "missing":
         return path, f"field {location}: {error['msg']}"
     if error["type"] == "extra_forbidden":
-        among = f" among {', '.join(known)}" if known else ""
-        return path, f"field {location}: there is no such field{among}{did_you_mean(str(path[-1]), known)}"
+        among = f" among {', '.join(fields)}" if fields else ""
+        return path, f"field {location}: there is no such field{among}{did_you_mean(str(path[-1]), fields)}"
     if error["type"] == "value_error":
         message = str(error["ctx"]["error"])
         return path, f"field {location}: {message}{'' if '; value ' in message else value}"
@@ -79,7 +79,7 @@ def _describe(error: ErrorDetails, model: type[BaseModel] | None) -> tuple[tuple
 def _path_and_fields(
     loc: tuple[str | int, ...], model: type[BaseModel] | None
 ) -> tuple[tuple[str | int, ...], list[str]]:
-    """Return the keys that lead to a field, without names of models, and the fields that are known there."""
+    """Return the keys that lead to a field, without names of models, and the allowed fields beside it."""
     path: list[str | int] = []
     models = [] if model is None else [model]
     for key in loc[:-1]:

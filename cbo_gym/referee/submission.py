@@ -139,16 +139,16 @@ def check_submission(
     Raises:
         ArgumentError: if the file or the card cannot be read, or has another schema.
     """
-    contents, runs = read_card(card), _read(path)
+    submitted_card, runs = read_card(card), _read(path)
     if not runs:
         raise ArgumentError(f"{path} has no runs")
-    problems, remarks = list(_problems(contents, runs)), list(_remarks(runs))
+    problems, remarks = list(_problems(submitted_card, runs)), list(_remarks(runs))
     finished = [run for run in runs if run.status == "finished"]
     if not finished:
         problems.append("no run has finished")
     # The other checks take time.
     if problems:
-        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks))
+        return CheckResult(submitted_card, tuple(runs), tuple(problems), tuple(remarks))
     on_start("recomputed", len(finished))
     problems += [
         f"{describe_run(run)}: {message}" for run, faults in rescore_runs(finished, on_run=on_run) for message in faults
@@ -158,7 +158,7 @@ def check_submission(
             admit_agent(agent, allow)
     except ArgumentError as error:
         remarks.append(f"nothing was played again, so it is unverified: {error}")
-        return CheckResult(contents, tuple(runs), tuple(problems), tuple(remarks))
+        return CheckResult(submitted_card, tuple(runs), tuple(problems), tuple(remarks))
     replays = list(replay_sample(runs, sample, allow, on_start=on_start, on_run=on_run))
     failures = {"differs": "differs", "skipped": "could not be"}
     problems += [
@@ -172,9 +172,11 @@ def check_submission(
         remarks.append(
             f"a round takes its agent {before:.3g} s as submitted and {now:.3g} s here (medians of {len(timed)} runs)"
         )
-    scores, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
-    problems += describe_drops(scores)
-    return CheckResult(contents, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(replays), tuple(scores))
+    blind_plays, unplayable = blind_scores(finished, blind, allow, on_start=on_start, on_run=on_run)
+    problems += describe_drops(blind_plays)
+    return CheckResult(
+        submitted_card, tuple(runs), tuple(problems), (*remarks, *unplayable), tuple(replays), tuple(blind_plays)
+    )
 
 
 def _read(path: Path) -> list[Run]:

@@ -183,19 +183,21 @@ def run_jobs(
     to_do = [job for job in jobs if stored.get(job, "failed") == "failed"]
     if execution.on_start:
         execution.on_start(len(jobs), len(to_do))
-    count = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
-    count.update(status for status in stored.values() if status != "failed")
+    counts = Counter({"finished": 0, "failed": 0, "skipped": 0, "resumed": len(jobs) - len(to_do)})
+    counts.update(status for status in stored.values() if status != "failed")
     to_do = [replace(job, checkpoint_every=execution.checkpoint_every) for job in to_do]
     if execution.address is None:
         playing = _on_this_machine(to_do, processes, execution.limits, callbacks)
     else:
         playing = _on_cluster(to_do, execution.address, execution.limits)
+    # Number of runs whose code was edited during the sweep.
     edited = 0
     with closing(playing) as outcomes:
         for job, played in outcomes:
             run = store_run(job, played)
-            count[run.status] += 1
-            edited += dict(job.sources) != run.sources
+            counts[run.status] += 1
+            if dict(job.sources) != run.sources:
+                edited += 1
             if execution.on_run:
                 execution.on_run(run)
     if edited:
@@ -205,7 +207,7 @@ def run_jobs(
             "them with the current code",
             stacklevel=2,
         )
-    return dict(count)
+    return dict(counts)
 
 
 def play_jobs(
@@ -213,8 +215,8 @@ def play_jobs(
 ) -> list[Run]:
     """Play jobs in processes on this machine; return their runs in the order of the jobs, and store nothing."""
     runs: dict[int, Run] = {}
-    with closing(_on_this_machine(jobs, process_count(-1), limits, ())) as ended:
-        for job, run in ended:
+    with closing(_on_this_machine(jobs, process_count(-1), limits, ())) as outcomes:
+        for job, run in outcomes:
             runs[id(job)] = run
             if on_run:
                 on_run(run)
