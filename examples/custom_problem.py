@@ -24,7 +24,7 @@ manipulable: {light: [0.5, 1.5], growth: [0, 1.5]}
 
 
 def greenhouse():
-    """The same system as functions; the names of their arguments are the parents."""
+    """Return the same system from functions; the names of their arguments are the parents."""
     return custom_problem(
         {
             "light": lambda u: u,

@@ -1,4 +1,4 @@
-"""Optimisers from elsewhere on the leaderboard: Optuna's samplers, and a BoTorch loop in ten lines."""
+"""Optimisers of other libraries on the leaderboard: Optuna's samplers, and a BoTorch loop in ten lines."""
 
 import argparse
 from pathlib import Path
@@ -18,7 +18,7 @@ ENVS = ["CBO/Rosenbrock-v0", "CBO/ToyGraph-v0", "CBO/Dropwave-Aggregated-v0"]
 
 
 class BoTorchEI(AskTell):
-    """The loop of BoTorch's tutorials: a fresh GP each round, then the best log expected improvement."""
+    """The loop of BoTorch's tutorials: fit a new GP in each round, and maximise the log expected improvement."""
 
     def ask(self) -> np.ndarray:
         dim = self.points.shape[1]

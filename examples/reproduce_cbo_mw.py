@@ -3,10 +3,10 @@
 Sussex, Sessa, Makarova and Krause (2024), "Adversarial causal Bayesian optimization", sec. 5. In the paper's program
 the adversary answers the agent's mixed strategy of the round: for multiplicative weights these weights, for an agent
 that chooses one action, that action. In one of five rounds it moves at random. An
-environment sees actions only, so its adversary answers past play; this script hands the mixed strategy over.
+environment sees actions only, so its adversary answers past play; this script passes the mixed strategy to it.
 
-Tables have means over seeds with 95 % t-intervals, and what CBO-MW has less than each of the others, seed by seed. Runs
-that are in the folder are not repeated.
+Tables have means over seeds with 95 % t-intervals, and the regret of each other method minus that of CBO-MW, seed by
+seed. Runs that are in the folder are not repeated.
 
     python examples/reproduce_cbo_mw.py            # hours on one core, most of it MCBO's
     python examples/reproduce_cbo_mw.py --quick    # one seed, 3 rounds of two games, without MCBO

@@ -1,7 +1,7 @@
-"""Results of your own method on a public leaderboard: play a suite, publish, be checked, be ranked.
+"""Put results of your own method on a public leaderboard: play a suite, publish the runs, have them checked and ranked.
 
-The method is in this file, as it might be in a package of yours. It takes some minutes: every number is computed
-again, every run is played again, and the method plays unseen instances.
+The method is in this file; yours may be in a package. The example takes some minutes, because the check computes every
+number and plays every run again, and lets the method play unseen instances.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Optima of the survey's systems a second time: closed forms, quadrature and grids, without the package's equations.
+"""Check the recorded optima of the survey's systems by closed forms, quadrature and grids, without the package's code.
 
 Prints for each environment of the suite ``survey2026`` the optimum recorded in the registry, the one computed here, and
-their difference in the recorded standard errors. Everything written below comes from the systems' equations alone; of
-the package it takes only the recorded optima, to compare.
+their difference in units of the recorded standard error. The equations are written down again below; only the recorded
+optima come from the package.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ def with_normal(mean: Mean, std: float) -> Mean:
 # Chains of three --------------------------------------------------------------------------------------------
 
 
-def of_z(z: Array) -> Array:
-    """Return E[Y | do(Z = z)], negated."""
+def expected_reward(z: Array) -> Array:
+    """Return E[Y | do(Z = z)] of the chains, which is negated here as in the package."""
     return np.exp(-z / 20.0) - np.cos(z)
 
 
 def toy_graph() -> float:
-    by_x = highest(lambda x: with_normal(of_z, 0.1)(np.exp(-x)), -5.0, 5.0, 20_001)
-    return max(highest(of_z, -5.0, 20.0), by_x)
+    by_x = highest(lambda x: with_normal(expected_reward, 0.1)(np.exp(-x)), -5.0, 5.0, 20_001)
+    return max(highest(expected_reward, -5.0, 20.0), by_x)
 
 
 def synthetic_2() -> float:
-    by_x = highest(lambda x: with_normal(of_z, 1.0)(np.exp(-x)), -3.0, 2.0, 20_001)
-    return max(highest(of_z, -1.0, 1.0), by_x)
+    by_x = highest(lambda x: with_normal(expected_reward, 1.0)(np.exp(-x)), -3.0, 2.0, 20_001)
+    return max(highest(expected_reward, -1.0, 1.0), by_x)
 
 
 # Two confounders --------------------------------------------------------------------------------------------
@@ -61,9 +61,9 @@ def synthetic_2() -> float:
 
 def synthetic() -> float:
     """Return the bound that {D, E} reach: the cosine and the sine are -1, and the other terms have mean zero."""
-    both = highest(lambda d: -np.cos(d), -5.0, 5.0) + highest(lambda e: -np.sin(e), -6.0, 3.0)
-    assert math.isclose(both, 2.0, abs_tol=1e-9)
-    return both
+    best = highest(lambda d: -np.cos(d), -5.0, 5.0) + highest(lambda e: -np.sin(e), -6.0, 3.0)
+    assert math.isclose(best, 2.0, abs_tol=1e-9)
+    return best
 
 
 # Chain ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Train Stable-Baselines3 on the natively vectorised environments, here DQN on Dropwave.
 
-Dropwave's ripples are as narrow as a twentieth of the action range. DQN chooses among actions that are spread over all
-of it and finds the centre rings; PPO and SAC follow a gradient, and where it leads depends on where they start.
+Dropwave's ripples are as narrow as a twentieth of the action range. DQN chooses among actions that are spread over the
+whole range, and finds the rings at the centre. PPO and SAC follow a gradient, so their result depends on their start.
 """
 
 import argparse

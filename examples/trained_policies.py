@@ -1,8 +1,8 @@
-"""Train policies by Stable-Baselines3, keep them, and use them again as agents on other instances of their tasks.
+"""Train policies with Stable-Baselines3, save them, and play them as agents on other instances of their tasks.
 
-Each policy learns on thousands of rounds of one system. Then it plays the same rounds as a method that knows nothing of
-the system beforehand, on the system itself and on an instance of it whose optimum may lie elsewhere. The scores show
-which policies carry over.
+Each policy learns on thousands of rounds of one system. Then it is compared with a method that learns from scratch, on
+the system itself and on an instance of it, in which the optimum may be elsewhere. The scores show which policies also
+work on the instance.
 """
 
 import argparse
@@ -13,18 +13,20 @@ from stable_baselines3 import DQN, PPO
 from cbo_gym import leaderboard, sweep
 from cbo_gym.integrations.sb3 import Policy, VecEnv
 
-FAST = {"gamma": 0.0, "n_steps": 8, "batch_size": 128, "learning_rate": 3e-3}
-CHOOSE = {"gamma": 0.0, "learning_starts": 500, "train_freq": 1, "exploration_fraction": 0.5, "learning_rate": 1e-3}
-# Environment: algorithm, number of actions among which it chooses, its arguments, and rounds of training.
+PPO_ARGUMENTS = {"gamma": 0.0, "n_steps": 8, "batch_size": 128, "learning_rate": 3e-3}
+DQN_ARGUMENTS = {
+    "gamma": 0.0, "learning_starts": 500, "train_freq": 1, "exploration_fraction": 0.5, "learning_rate": 1e-3
+}  # fmt: skip
+# Environment: algorithm, number of actions among which it chooses (None for a box), its arguments, training rounds.
 TRAINING = {
-    "CBO/PSAContextual2-v0": (PPO, None, FAST, 50_000),
-    "CBO/Rosenbrock-v0": (PPO, None, FAST, 100_000),
-    "CBO/Dropwave-v0": (DQN, 1024, CHOOSE, 60_000),
+    "CBO/PSAContextual2-v0": (PPO, None, PPO_ARGUMENTS, 50_000),
+    "CBO/Rosenbrock-v0": (PPO, None, PPO_ARGUMENTS, 100_000),
+    "CBO/Dropwave-v0": (DQN, 1024, DQN_ARGUMENTS, 60_000),
 }
 
 
-def trained(env: str, folder: Path, share: float) -> Policy:
-    """Return the policy of an environment, from its file if it has been trained before."""
+def trained_policy(env: str, folder: Path, share: float) -> Policy:
+    """Return the policy of an environment, after a share of its training; from its file if it has one."""
     algorithm, actions, arguments, rounds = TRAINING[env]
     path = folder / f"{env.partition('/')[2]}.zip"
     if not path.exists():
@@ -42,7 +44,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     seeds = range(100, 101 if arguments.quick else 105)
     for env in TRAINING:
-        policy = trained(env, arguments.out, 0.01 if arguments.quick else 1.0)
+        policy = trained_policy(env, arguments.out, 0.01 if arguments.quick else 1.0)
         sweep(
             [policy, "Random", "GP-UCB" if env != "CBO/PSAContextual2-v0" else "CoCaBO"],
             [env, f"{env}(instance=300)"],

@@ -23,15 +23,7 @@ from cbo_gym.actions import Domains, Interval
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.problems.outcomes import Outcomes, check_constraints, check_objectives
 from cbo_gym.problems.transform import Transform
-from cbo_gym.scm import (
-    CausalDiagram,
-    Distribution,
-    Floats,
-    GaussianMixture,
-    Normal,
-    System,
-    Zero,
-)
+from cbo_gym.scm import CausalDiagram, Distribution, Floats, GaussianMixture, Normal, System, Zero
 from cbo_gym.scm.scopes import minimal_intervention_sets
 from cbo_gym.scm.system import Structure
 from cbo_gym.scm.values import Composition

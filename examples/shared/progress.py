@@ -1,4 +1,4 @@
-"""Long work under a progress bar."""
+"""Runs of a long example, played under a progress bar."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cbo_gym.evaluation.runs.results import Run, load_run
 
 
 def run_with_progress(jobs: Sequence[Job], n_jobs: int = -1) -> list[Run]:
-    """Run the jobs of one grid or several, and load their runs; runs that are already stored are not repeated.
+    """Play the jobs of :func:`cbo_gym.evaluation.play.sweep.plan` whose runs are not stored yet.
 
     Args:
-        jobs: as :func:`cbo_gym.evaluation.play.sweep.plan` makes them.
-        n_jobs: processes at a time; -1 for one a core.
+        jobs: jobs of one grid or several.
+        n_jobs: processes at a time; -1 for one per core.
 
     Returns:
-        a run for each job, in their order, whatever its status.
+        A run for each job, in their order, whatever its status.
 
     Raises:
         ArgumentError: if code was edited meanwhile, so that a run is stored as that of other code.

@@ -1,6 +1,6 @@
-"""Figures of a tree search on [0, 1]: the tree of cells, and its estimates over the function.
+"""Figures of a tree search on [0, 1], such as GPOO's: the tree of cells, and its estimates over the function.
 
-After Zhang, Tsuchida & Ong (2022), Fig. 1 and 5. Everything is drawn on axes that the caller gives.
+They follow Zhang, Tsuchida & Ong (2022), Fig. 1 and 5. Everything is drawn on the caller's axes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GRID = np.linspace(0.0, 1.0, 2001)
 FUNCTION, CELL, POSTERIOR, EDGE = COLOURS[3], COLOURS[0], COLOURS[5], "#b8c0c8"
-#: colours and markers of nodes that were never played, played once, played more often
+#: Colours and markers of nodes by the number of their plays: 0, 1, more.
 DRAWS = {"not played": (COLOURS[5], "o"), "played once": (COLOURS[1], "s"), "played more often": (COLOURS[6], "^")}
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -31,9 +31,9 @@ class TreeSnapshot:
 
     Args:
         lower: lower ends of the cells.
-        upper: their upper ends.
-        depth: of the nodes, 0 for the root.
-        parent: number of the parent; of the root its own.
+        upper: upper ends of the cells.
+        depth: depths of the nodes, 0 for the root.
+        parent: index of the parent of each node; 0 for the root, which is its own parent.
         is_leaf: whether the node has no children.
         draws: how often the node was played.
         estimate: estimated mean reward of the cell.
@@ -107,11 +107,11 @@ def draw_posterior(
     """Draw the function, the posterior over points, and the rewards at the centres of the cells played.
 
     Args:
-        axis: to draw on.
-        mean: of the posterior at the points :data:`GRID`.
-        std: the same.
-        cells: those played, shape ``(t, 2)``.
-        rewards: of them, shape ``(t,)``.
+        axis: axis to draw on.
+        mean: means of the posterior at the points :data:`GRID`.
+        std: standard deviations of the posterior at the same points.
+        cells: lower and upper ends of the cells played, shape ``(t, 2)``.
+        rewards: rewards of these cells, shape ``(t,)``.
         function: the reward function.
     """
     axis.fill_between(GRID, mean - 2 * std, mean + 2 * std, color=POSTERIOR, alpha=0.22, lw=0, label="posterior, 2 std")

@@ -1,4 +1,4 @@
-"""Dosing by age and body mass, where a nurse sees unrecorded facts, which are lost if the study sets every dose.
+"""Dosing by age and body mass: a nurse sees unrecorded facts and adapts the dose, unless the study sets it.
 
 First by hand, with past patients from a CSV file; then by a robot that treats simulated patients. Run with --seeds 100
 109 to compare agents on ten seeds, with --quick for a few patients.
@@ -22,7 +22,7 @@ SEVERITY, TITRATION = 0.35, 0.1  # mg
 
 
 class Clinic:
-    """Simulator of a clinic: the agent does not know the dose that a patient needs, and nurses notice part of it."""
+    """Simulator of a clinic. The dose that a patient needs is unknown to the agent; nurses notice part of it."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -32,7 +32,7 @@ class Clinic:
         return {"age": float(self.rng.uniform(30, 80)), "mass": float(self.rng.uniform(50, 110))}
 
     def treat(self, patient, start=None, dose=None):
-        """Return the record of a treatment; doses that are not set follow from habit and from the nurse."""
+        """Return the record of a treatment; unset doses are the usual start and what the nurse makes of it."""
         severity = self.rng.normal(0, SEVERITY)
         start = self.rng.normal(1.5, 0.2) if start is None else start
         dose = start + severity + self.rng.normal(0, TITRATION) if dose is None else dose

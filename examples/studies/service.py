@@ -1,4 +1,4 @@
-"""An online service: 30 variants of a page, of which 24 cannot be best by the diagram.
+"""An online service: 30 variants of a page. The diagram implies that 24 of them cannot be best.
 
 First by hand, with past visits from a CSV file; then by a robot that serves simulated visitors. Run with --seeds 100
 109 to compare with a bandit that tries all arms on ten seeds, with --quick for a few visitors.

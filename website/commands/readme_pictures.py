@@ -41,7 +41,7 @@ REPORT_SIZE = (1100, 800)
 
 
 @publication_style
-def learning(path: Path) -> None:
+def draw_learning(path: Path) -> None:
     """Draw the rendered rounds of one agent, above the rewards so far."""
     env = gym.make(SYSTEM, render_mode="rgb_array")
     task, agent = make_task(SYSTEM, seed=0), create_agent(LEARNER)
@@ -78,7 +78,7 @@ def _frame(picture: np.ndarray, rewards: list[float], optimum: float) -> Image.I
 
 
 @publication_style
-def curves(path: Path) -> None:
+def draw_curves(path: Path) -> None:
     """Draw the average regret over the rounds so far, a panel for each task of the README's table.
 
     The regret of partial mode is that of the best full evaluation so far, because other rounds buy single measurements.
@@ -106,10 +106,10 @@ def curves(path: Path) -> None:
 
 
 @publication_style
-def paper(path: Path) -> None:
+def draw_paper(path: Path) -> None:
     """Draw printed numbers with their standard deviations next to our means with 95 % intervals."""
-    (about,) = (paper for paper in papers() if paper.suite == PAPER)
-    exhibits = [exhibit for exhibit in about.exhibits if exhibit.name in TABLES]
+    (paper,) = (paper for paper in papers() if paper.suite == PAPER)
+    exhibits = [exhibit for exhibit in paper.exhibits if exhibit.name in TABLES]
     runs = [run for run in load_published() if run.status == "finished"]
     figure = Figure(figsize=(8.0, 2.6), layout="constrained")
     axes = figure.subplots(1, len(exhibits))
@@ -124,9 +124,9 @@ def paper(path: Path) -> None:
                 exhibit.rounds, printed[:, 0], printed[:, 1], label=f"{agent}, printed", color=styles[agent].colour,
                 marker=styles[agent].marker, linestyle="none", capsize=3,
             )  # fmt: skip
-            own = [run for run in runs if (run.agent, run.env, run.horizon) == (agent, env, about.rounds)]
-            seeds = {run.seed: curve_of(run, "best_reward") for run in own}
-            mean_curve(axis, np.stack(list(seeds.values())), f"{agent}, ours", styles[agent])
+            own = [run for run in runs if (run.agent, run.env, run.horizon) == (agent, env, paper.rounds)]
+            curve_by_seed = {run.seed: curve_of(run, "best_reward") for run in own}
+            mean_curve(axis, np.stack(list(curve_by_seed.values())), f"{agent}, ours", styles[agent])
         axis.set_title(f"{exhibit.name}: {env.removeprefix('CBO/').removesuffix('-v0')}", fontsize=8)
         axis.set_ylabel("Best expected reward so far")
         round_axis(axis)
@@ -134,8 +134,8 @@ def paper(path: Path) -> None:
     _save(figure, path)
 
 
-def report(path: Path) -> None:
-    """Draw the first screen of a report on published runs.
+def photograph_report(path: Path) -> None:
+    """Write a screenshot of the first screen of a report on published runs.
 
     Raises:
         FileNotFoundError: if Chromium is not installed.
@@ -146,14 +146,14 @@ def report(path: Path) -> None:
     with TemporaryDirectory() as folder:
         board = leaderboard(load_published(suite=REPORTED))
         page = write_report(board, Path(folder) / "report", formats=())
-        shot = Path(folder) / "shot.png"
+        screenshot = Path(folder) / "screenshot.png"
         options = (
             "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
             f"--virtual-time-budget=5000 --window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
         ).split()
-        paths = [f"--user-data-dir={folder}/browser", f"--screenshot={shot}", page.as_uri()]
+        paths = [f"--user-data-dir={folder}/browser", f"--screenshot={screenshot}", page.as_uri()]
         subprocess.run([chromium, *options, *paths], check=True, capture_output=True, timeout=120)
-        Image.open(shot).convert("RGB").quantize(64).save(path, optimize=True)
+        Image.open(screenshot).convert("RGB").quantize(64).save(path, optimize=True)
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -162,10 +162,10 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 PICTURES: dict[str, Callable[[Path], None]] = {
-    "learning.gif": learning,
-    "curves.png": curves,
-    "paper.png": paper,
-    "report.png": report,
+    "learning.gif": draw_learning,
+    "curves.png": draw_curves,
+    "paper.png": draw_paper,
+    "report.png": photograph_report,
 }
 
 

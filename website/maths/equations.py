@@ -104,9 +104,6 @@ def _separable(scm: SeparableSEM) -> list[Equation]:
     return [*map(equation, range(len(names)), names), Equation(scm.reward, trace(payoff, [*names, *super_arm]), {})]
 
 
-# HTML --------------------------------------------------------------------------------------------------------
-
-
 def equations_html(equations: Sequence[Equation]) -> str:
     """Return a row for each equation, latent variables marked, with its noise."""
     rows = ""

@@ -34,7 +34,7 @@ from website.pages.pictures import Pictures, pictures_of
 ROLE = re.compile(r":(?:class|meth|func|mod|attr|exc):`~?([^`]*)`")
 FOLDER = "environments"
 MAX_LISTED = 40  # targets or scopes
-NOTHING = 1e-12  # relative size of rounding errors
+ROUNDING_ERROR = 1e-12  # relative size
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _by_mode() -> dict[Mode, list[Environment]]:
 
 
 def table() -> str:
-    """Return a table with a row for each environment."""
+    """Return the page with a row for each environment."""
     rows = []
     for env in environments():
         entry, best = env.entry, env.entry.optimum
@@ -167,7 +167,7 @@ def _images(env: Environment, picture: str, alt: str) -> str:
 
 def without_rounding_error(value: float, best: RecordedOptimum) -> float:
     """Return the value, or 0 if it is a rounding error next to the gap between the optimum and a random action."""
-    return 0.0 if abs(value) < NOTHING * abs(best.value - best.random_value) else value
+    return 0.0 if abs(value) < ROUNDING_ERROR * abs(best.value - best.random_value) else value
 
 
 # The page of one environment ---------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def _equations(env: Environment) -> Iterator[str]:
     if isinstance(scm, SeparableSEM) and not isinstance(scm.arguments["node_noise"], Zero):
         signals, nodes = (scm.arguments[name].std for name in ("signal_noise", "node_noise"))
         sentences.append(
-            f"Signals and nodes are seen with normal errors of the standard deviations {signals:.3g} and "
-            f"{nodes:.3g}; the reward is of the nodes as seen."
+            f"Signals and nodes are observed with normal errors of the standard deviations {signals:.3g} and "
+            f"{nodes:.3g}; the reward is computed from the observed nodes."
         )
     yield " ".join(sentences)
     yield equations_html(env.equations)
@@ -324,9 +324,6 @@ def _landscape(env: Environment) -> Iterator[str]:
     yield _figure(env, "landscape", env.pictures.caption + marked)
 
 
-# Results -----------------------------------------------------------------------------------------------------
-
-
 @cache
 def published_tables() -> list[dict[str, Any]]:
     """Return the numbers printed in papers, from their exhibits and from ``published.yaml``."""
@@ -346,12 +343,12 @@ def published_tables() -> list[dict[str, Any]]:
 
 
 def _results(env: Environment) -> Iterator[str]:
-    theirs = [fact for fact in published_tables() if env.entry.id in fact["environments"]]
-    for fact in theirs:
-        rows = [[name, *map(str, cells)] for name, cells in fact["rows"].items()]
-        yield f"**Published** ({fact['source']}). {fact['what']}"
-        yield table_of(["method", *fact["columns"]], rows)
-    if not theirs:
+    printed_tables = [printed for printed in published_tables() if env.entry.id in printed["environments"]]
+    for printed in printed_tables:
+        rows = [[name, *map(str, cells)] for name, cells in printed["rows"].items()]
+        yield f"**Published** ({printed['source']}). {printed['what']}"
+        yield table_of(["method", *printed["columns"]], rows)
+    if not printed_tables:
         yield "**Published**: no figures are on record for this environment."
     figures = [
         f"[{paper.short}, {exhibit.name}](../{paper.page}#{slugify(exhibit.name, '-')})"
@@ -382,16 +379,13 @@ def _results(env: Environment) -> Iterator[str]:
     yield table_of(["agent", "score", "seeds", "ms a round"], rows)
 
 
-# Docstrings --------------------------------------------------------------------------------------------------
-
-
 def _plain(doc: str) -> str:
     """Return a docstring as Markdown."""
     return ROLE.sub(lambda match: f"`{match[1].rsplit('.', 1)[-1]}`", doc).replace("::\n", ":\n")
 
 
 def _docstring(env: Environment) -> tuple[str, dict[str, str]]:
-    """Return the docstring of the problem's function: its text, and its arguments by name."""
+    """Return the docstring of the problem's function: its text, and the meanings of its arguments by name."""
     about, arguments = _parse_docstring(env.entry.problem)
     if network := env.entry.kwargs.get("network"):
         about = f"{_parse_docstring(network)[0]}\n\n{about}"
@@ -426,13 +420,13 @@ def _keywords(env: Environment) -> Iterator[str]:
     rows = []
     for parameter in [*own.values(), *mode]:
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
-        here = f"`{env.entry.kwargs[parameter.name]!r}`" if parameter.name in env.entry.kwargs else ""
+        value = f"`{env.entry.kwargs[parameter.name]!r}`" if parameter.name in env.entry.kwargs else ""
         meaning = " ".join(meanings.get(parameter.name, "of the mode, see below").split()).replace("|", "\\|")
-        rows.append([f"`{parameter.name}`", default, here, meaning])
+        rows.append([f"`{parameter.name}`", default, value, meaning])
     if not rows:
         yield "None."
         return
-    yield "Given to `gym.make` after the id. If *here* is empty, the default holds."
+    yield "Give them to `gym.make` after the id. If *here* is empty, this environment has the default."
     yield table_of(["keyword", "default", "here", "meaning"], rows, left=ALL)
     for title, section in _mode_sections(env.dynamics):
         if title == "Arguments" and mode:

@@ -92,9 +92,6 @@ def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
     return {"optimum": best.value, "random action": best.random_value}
 
 
-# Several objectives ------------------------------------------------------------------------------------------
-
-
 def _front(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """Return panels of the recorded Pareto front, one for each pair of objectives."""
     names = [
@@ -107,9 +104,6 @@ def _front(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
         best = list(zip(x.tolist(), y.tolist(), strict=True)) if surface else ()
         panels.append(Panel("", x_label, y_label, curves=[curve], best=best))
     return Landscape(panels, "Expected rewards along the Pareto front, a panel a pair of objectives.", {})
-
-
-# Soft and aggregated -----------------------------------------------------------------------------------------
 
 
 def _parameters(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
@@ -163,9 +157,6 @@ def _map_of(oracle: Oracle, best: np.ndarray, first: int, second: int) -> Panel:
     return Panel("two at a time", domains.names[first], domains.names[second], x=x, y=y, values=values, best=[optimum])
 
 
-# Hard --------------------------------------------------------------------------------------------------------
-
-
 def _targets(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     oracle, codec = CoarseOracle(dynamics, recorded=recorded), dynamics.codec
     best = recorded.action if isinstance(recorded.action, dict) else {}
@@ -192,9 +183,6 @@ def _target(oracle: Oracle, index: int, title: str, members: Sequence[str], best
         return Panel(title, *members, x=x, y=others[0], values=values.reshape(SIDE, SIDE), best=optimum)
     marked = [(point[0], oracle.optimum.value) for point in optimum]
     return Panel(title, members[0], curves=[Curve(members[0], x, values)], best=marked)
-
-
-# Masked ------------------------------------------------------------------------------------------------------
 
 
 def _super_arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
@@ -226,9 +214,6 @@ def _super_arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     return Landscape([Panel("", "E[Y] after the change", "", bars=bars)], caption, _levels(recorded))
 
 
-# Discrete ----------------------------------------------------------------------------------------------------
-
-
 def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """Return the expected reward of every arm, or of the best of many."""
     oracle, codec = Oracle(dynamics, recorded=recorded), dynamics.codec
@@ -238,9 +223,6 @@ def _arms(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     bars = [(codec.to_string(dict(codec.arms[i])), float(values[i]), i == best) for i in arms]
     caption = "E[Y] of every action." if len(arms) == len(values) else f"E[Y] of the best {MAX_ARMS} of all actions."
     return Landscape([Panel("", "E[Y]", "", bars=bars, legend=("optimal", "other"))], caption, _levels(recorded))
-
-
-# Contextual --------------------------------------------------------------------------------------------------
 
 
 def _contexts(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:

@@ -67,7 +67,7 @@ def load_problem(path: str | Path) -> Problem:
     ``observed: false`` is not observed. The keys ``targets``, ``contexts``, ``scopes``, ``arms`` and ``limits`` have
     the meaning of the parameters of :func:`~cbo_gym.custom_problem`. Besides ``[low, high]``, domains are
     ``{low: 0.001, high: 1, scale: log}``, ``{low: 0, high: 2, step: 0.1}``, ``{type: integer, low: 1, high: 8}`` and
-    ``{categories: [A, B]}``, which are 0 and 1 in equations.
+    ``{categories: [A, B]}``. In equations a category is its index: A is 0 and B is 1.
 
     Raises:
         ArgumentError: if the file cannot be read or is not a valid problem; the message names the file and the error.

@@ -37,8 +37,8 @@ RESPONSE = {"ir": (4.34165202, 2.8594438, 1.91565691), "vis": (0.89410569, 1.586
 # Transmission of each colour by one polariser, by two that are aligned, and by two that are crossed.
 ONE_POLARISER = (0.42685688, 0.41231782, 0.46652526)
 ALIGNED, CROSSED = (0.2909342, 0.29624314, 0.30526271), (0.00431032, 0.01447611, 0.02041075)
-# Square of the distance of sensor 1 from the light source over that of sensors 2 and 3.
-NEAR, FAR = (0.1 / 0.17) ** 2, (0.1 / 0.25) ** 2
+# Light that reaches sensors 2 and 3, relative to sensor 1, by the inverse square law for their distances in m.
+LIGHT_AT_2, LIGHT_AT_3 = (0.1 / 0.17) ** 2, (0.1 / 0.25) ** 2
 # Gain of a sensor: the size of its diode (infrared large, visible medium) and the longest exposure.
 GAIN = {"ir": 2**5, "vis": 2**4}
 # Current of the light source in counts: without light, and for each unit of red, green and blue.
@@ -53,11 +53,11 @@ def _chamber(
     description: str,
     hard: bool,
 ) -> Problem:
-    """Return a chamber whose actuators are parameters of the sensors, or nodes that drift unless they are set."""
+    """Return a chamber whose actuators are soft parameters or, if ``hard``, nodes that are random unless set."""
     require_truth_value("hard", hard)
     if hard:
-        drift = {actuator: Uniform(*domain) for actuator, domain in actuators.items()}
-        variables = read_equations({**dict.fromkeys(actuators, OWN_NOISE), **equations}, {**drift, **noise})
+        natural = {actuator: Uniform(*domain) for actuator, domain in actuators.items()}
+        variables = read_equations({**dict.fromkeys(actuators, OWN_NOISE), **equations}, {**natural, **noise})
         return hard_problem(name, variables, actuators, description, PAPER, noise_known=False)
     return Problem(
         name,
@@ -74,10 +74,10 @@ def wind_tunnel(hard: bool = False) -> Problem:
     """Wind tunnel: two fans and a hatch, models A1, B1 and C3.
 
     The goal is that of a clean room: 5 Pa above the ambient pressure, much air exchanged, little current. The noise of
-    the barometer is that of the paper's simulations, 0.2 Pa; that of the other sensors is ours.
+    the barometer is that of the paper's simulations, 0.2 Pa; we chose the noise of the other sensors.
 
     Args:
-        hard: whether loads and hatch are nodes, uniform on their domains unless they are set.
+        hard: whether loads and hatch are nodes, uniform on their domains unless set, instead of soft parameters.
     """
     ratio = f"({CLOSED_RATIO} + {HATCH_RATIO} * hatch / 45.0)"
     equations = {
@@ -112,10 +112,10 @@ def light_tunnel(hard: bool = False) -> Problem:
     The goal is a dose of visible light: 1500 counts before the second polariser and 300 behind it, with little infrared
     light and current. The standard deviation of the sensors' noise, 75 counts, follows from the paper's fits of model
     E1 to measurements: R squared of .934, .970 and .994 at brightness 64, 128 and 255, where the amplitude is 2774
-    counts at 255. It was measured at the third infrared sensor and is used for all; the noise of the current is ours.
+    counts at 255. It was measured at the third infrared sensor and is used for all; we chose the noise of the current.
 
     Args:
-        hard: whether colours and polarisers are nodes, uniform on their domains unless they are set.
+        hard: whether colours and polarisers are nodes, uniform on their domains unless set, instead of soft parameters.
     """
     malus = "cos((pol_1 - pol_2) * pi / 180.0)**2"
     polarised = [aligned - crossed for aligned, crossed in zip(ALIGNED, CROSSED, strict=True)]
@@ -123,9 +123,9 @@ def light_tunnel(hard: bool = False) -> Problem:
     for sensor, response in RESPONSE.items():
         gain = GAIN[sensor]
         equations[f"{sensor}_1"] = f"{gain} * {_weigh(response)} + u"
-        equations[f"{sensor}_2"] = f"{gain * NEAR} * {_weigh(response, ONE_POLARISER)} + u"
+        equations[f"{sensor}_2"] = f"{gain * LIGHT_AT_2} * {_weigh(response, ONE_POLARISER)} + u"
         equations[f"{sensor}_3"] = (
-            f"{gain * FAR} * ({_weigh(response, polarised)} * {malus} + {_weigh(response, CROSSED)}) + u"
+            f"{gain * LIGHT_AT_3} * ({_weigh(response, polarised)} * {malus} + {_weigh(response, CROSSED)}) + u"
         )
     equations["Y"] = (
         "-((vis_2 - 1500.0) / 300.0)**2 - ((vis_3 - 300.0) / 100.0)**2 - 0.0005 * ir_2 - 0.02 * (current - 58.0)"
