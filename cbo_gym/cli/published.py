@@ -1,6 +1,6 @@
 """The commands publish, verify, replay and check-submission, for the store of published results.
 
-Whoever has results publishes them; whoever keeps a store checks them by playing some runs again.
+Authors of results publish them; the maintainer of a store checks them by playing some runs again.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MAX_PAYLOAD = 1_000_000
 # Kinds of events that add past rounds. Versions that do not know campaigns would misread some rounds; these have the
 # kind "past", which such versions refuse.
 DATA_KINDS = ("data", "past")
-# Most kinds are named after a method of the study. "told" is a final outcome, "partial" a part of one.
+# Most kinds are named after a method of the study; "partial" is a part of an outcome, which is not final yet.
 KINDS = (*DATA_KINDS, "asked", "registered", "told", "partial", "closed", "failed", "rejected", "corrected")
 # Kind and payload of an event that is to be written.
 NewEvent = tuple[str, Mapping[str, Any]]
