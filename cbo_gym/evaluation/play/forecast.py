@@ -88,7 +88,8 @@ def forecast(jobs: Sequence[Job], store: Path | None = None) -> Forecast:
     """
     folders = {job.folder for job in jobs if job.folder.is_dir()}
     sources = [("", _seconds(run for folder in folders for run in load_runs(folder)))]
-    sources += [(PUBLISHED, _seconds(load_published(store)))] if store is not None else []
+    if store is not None:
+        sources.append((PUBLISHED, _seconds(load_published(store))))
     groups: dict[tuple[Spec, Spec], list[Job]] = {}
     for job in jobs:
         groups.setdefault((job.agent, job.cell.env), []).append(job)
@@ -104,7 +105,7 @@ def _seconds(runs: Iterable[Run]) -> Seconds:
 
 
 def _plan_runs(jobs: list[Job], sources: Sequence[tuple[str, Seconds]]) -> PlannedRuns:
-    """Plan the jobs of one agent on one environment."""
+    """Describe the jobs of an agent on an environment; ``sources`` are tried in order."""
     cell, modes = jobs[0].cell, jobs[0].facts.modes
     agent, env = str(jobs[0].agent), str(cell.env)
     stored = sum(_is_stored(job) for job in jobs)

@@ -73,7 +73,8 @@ def env_figures(env: str, file: str, runs: Sequence[Run], styles: LineStyles) ->
     if front := curves.known_front(runs):
         draw = partial(plots.draw_fronts, env, runs, front, styles)
         figures["front"] = ReportFigure(f"front-{file}", draw, on_page=True)
-    for suffix, against, remark in AGAINST if all(map(curves.has_costs, runs)) else AGAINST[:1]:
+    axes = AGAINST if all(map(curves.has_costs, runs)) else AGAINST[:1]
+    for suffix, against, remark in axes:
         kind, content = f"regret{suffix}", curves.regret_figure(runs, styles, against)
         draw = partial(plots.draw_regrets, {env: content})
         figures[kind] = ReportFigure(f"{kind}-{file}", draw, content, f"{content.note}.{remark}")

@@ -78,6 +78,7 @@ def kept_curves(run: Run) -> dict[str, pl.Series]:
             kept[name] = table[name].cast(stored_type)
     double = _double(kept)
     rounded = round_rewards(double["reward"], run.optimum - double["instant_regret"], run.optimum - run.random_value)
+    # Neither rounding nor single precision may change GAP; the first form that leaves it unchanged is kept.
     for candidate in (kept | {"reward": pl.Series("reward", rounded, pl.Float32)}, kept):
         if _same_gaps(gaps_of(run), gaps_of(_with_kept(run, candidate))):
             return candidate
@@ -96,8 +97,8 @@ def _with_kept(run: Run, kept: Mapping[str, pl.Series]) -> Run:
 
 
 def _same_gaps(gaps: Mapping[str, float | None], others: Mapping[str, float | None]) -> bool:
-    known = [name for name, gap in gaps.items() if gap is not None]
-    return all(abs((gaps[name] or 0.0) - (others[name] or 0.0)) <= TOLERANCE for name in known)
+    pairs = [(gap, others[name] or 0.0) for name, gap in gaps.items() if gap is not None]
+    return all(abs(gap - other_gap) <= TOLERANCE for gap, other_gap in pairs)
 
 
 def _double(kept: Mapping[str, pl.Series]) -> dict[str, np.ndarray]:
