@@ -176,7 +176,7 @@ def reference_of(
 
 def scale_of(estimates: np.ndarray, device: str) -> tuple[Tensor, Tensor]:
     """Return the mean of reward vectors ``(n, m)`` and the width of their range, ``(m,)`` each."""
-    width = np.maximum(np.ptp(estimates, axis=0), 1e-9)
+    width = np.maximum(np.ptp(estimates, axis=0), 1e-9 * np.maximum(1.0, np.abs(estimates).max(axis=0)))
     return torch.from_numpy(estimates.mean(axis=0)).to(device), torch.from_numpy(width).to(device)
 
 

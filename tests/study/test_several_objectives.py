@@ -10,6 +10,7 @@ from cbo_gym.study import Categorical, Range, RecommendedSet, create_study
 from cbo_gym.study.report import sections
 from tests.support.cli import as_json, invoke, run
 from tests.support.studies import play
+from tests.support.study_laboratory import outcome
 from tests.support.study_visitor import FIELDS, Visitor
 
 DIAGRAM = "dag { feed -> biomass -> titre; ph -> titre; feed -> acid; biomass -> acid; feed <-> ph }"
@@ -152,6 +153,18 @@ def test_the_recommendation_is_a_set_in_the_users_units(tmp_path, agent):
     assert frame.height == len(recommended) == len(str(recommended).splitlines())
     assert {"titre", "acid"} <= set(frame.columns)
     assert ("low(titre)" in frame.columns) == (agent == NETWORK)
+
+
+def test_objectives_may_differ_in_size(tmp_path):
+    rng = np.random.default_rng(100)
+    objectives = {"titre": "maximize", "acid": "minimize"}
+    described = {"diagram": "dag { x -> acid -> titre; z -> titre }", "settable": {"x": (0.0, 2.0), "z": (0.0, 2.0)}}
+    study = create_study("s", storage=tmp_path / "s.db", agent="qNEHVI", objectives=objectives, **described)
+    for _ in range(4):
+        trial = study.ask()
+        values = outcome("hard", trial.do, rng)
+        study.tell(trial, {"x": values["x"], "z": values["z"], "acid": values["m"], "titre": 1e9 * values["y"]})
+    assert study.ask().number == 5
 
 
 def test_the_cost_of_a_trial_may_be_an_objective(tmp_path):
