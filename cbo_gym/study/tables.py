@@ -34,6 +34,8 @@ MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "#nv", "#n/d", "<na>", "nan",
 MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
 # Largest numbers of characters of a cell that is read as a name, and as a number.
 MAX_NAME, MAX_NUMBER = 5_000, 100
+# Further columns of no variable that a message names.
+MAX_NAMED = 20
 # Labels of rows below a table that are not rounds.
 SUMMARIES = {"total", "totals", "subtotal", "grand total", "sum", "mean", "average", "median"}
 SUMMARIES |= {"summe", "gesamt", "mittelwert", "durchschnitt", "somme", "moyenne", "suma", "promedio"}
@@ -41,7 +43,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 # Columns of the name of an earlier campaign, and of the variables whose mechanisms differ there.
 CAMPAIGN, DIFFERS = "campaign", "differs"
 # Header of a column of set values; header with a unit; header that a program gives to a column without a header.
-DO = re.compile(r"do\s*\(\s*(.*?)\s*\)")
+DO = re.compile(r"do\s*\(\s*(.*?)\s*\)", re.I)
 WITH_UNIT = re.compile(r"(.*\S)\s*(\(.*\)|\[.*\]|(,|/| in) .*)")
 UNNAMED = re.compile(r"column \d+|Unnamed: \d+(\.\d+)*")
 # Numbers with a decimal point and with a decimal comma.
@@ -304,13 +306,28 @@ class _Reader:
             used[index] = column
         return used
 
+    def _unknown(self, table: Table) -> list[str]:
+        """Return the names of columns that are not empty, and not columns of the study."""
+        names = [_column_name(name, index) for index, name in enumerate(table.names)]
+        return [
+            name
+            for index, name in enumerate(names)
+            if _plain_name(name) not in self._left_out
+            and self.find(name) is None
+            and not all(_is_missing(row[index]) for row in table.rows)
+        ]
+
     def _require_empty(self, table: Table, name: str, cells: Sequence[Any]) -> None:
         """Refuse a column that the study does not know, unless it is empty."""
         row = next((index for index, cell in enumerate(cells) if not _is_missing(cell)), None)
         if row is None:
             return
         where, known = table.header or table.label(row), self._columns.variables
-        advice = f"to leave the column out, ignore it: ignore=[{name!r}], --ignore {name!r}, or the field of the page"
+        others = (other for other in self._unknown(table) if other != name and not did_you_mean(other, known))
+        unknown = [name, *islice(others, MAX_NAMED)]
+        what = "the column out, ignore it" if len(unknown) == 1 else "these columns out, ignore them"
+        options = " ".join(f"--ignore {each!r}" for each in unknown)
+        advice = f"to leave {what}: ignore={unknown}, {options}, or the field of the page"
         if UNNAMED.fullmatch(name):
             raise ArgumentError(f"{where}: {name} has no name, and it is not empty; name it, or {advice}")
         if self._argument == "do" or DO.fullmatch(name):

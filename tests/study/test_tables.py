@@ -91,6 +91,7 @@ SHEET = "xl/worksheets/sheet1.xml"
 XML = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
 BOOK = workbook(NAMES, ROW)
 READ = {
+    "do in capitals": ("feed,ph,titre,DO(feed)\n1.5,6,0.25,1.5\n", [ROW]),
     "plain": (HEAD + "1.5,6,0.25\n", [ROW]),
     "semicolons, decimal commas": ("feed;ph;titre\n1,5;6;0,25\n", [ROW]),
     "three decimals of a decimal comma": ("feed;ph;titre\n1,500;6,125;0,250\n", [(1.5, 6.125, 0.25)]),
@@ -167,6 +168,10 @@ REFUSED = {
     "a date": (
         "date,feed,ph,titre\n2024-05-01,1.5,6,0.25\n",
         r"line 1: no variable is called 'date'.* --ignore 'date'",
+    ),
+    "columns of no variable": (
+        "batch,feed,ph,titer,by,at\n1,1.5,6,0.25,Ann,\n",
+        r"line 1: no variable is called 'batch'.* ignore them: ignore=\['batch', 'by'\], --ignore 'batch' --ignore 'by'",
     ),
     "a typing error": ("feed,ph,titer\n1.5,6,0.25\n", "line 1: no variable is called 'titer'; did you mean 'titre'"),
     "a unit in the header": ("feed,ph,titre (g/l)\n1,6,1\n", r"no variable is called 'titre \(g/l\)'; did you mean 't"),
