@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +33,12 @@ _REMEDIES = {
 FORMULA_STARTS = ("=", "+", "-", "@")
 
 
+def expand_home(path: Path | str) -> Path:
+    """Return a path with the home directory in place of a leading ``~``, which only shells replace."""
+    # Unlike Path.expanduser, this keeps "~$past.xlsx" as it is.
+    return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
 def require_file(path: Path | str, *endings: str) -> Path:
     """Return ``path`` as a Path if a file of the given format can be written there; nothing is written yet.
 
@@ -41,7 +48,7 @@ def require_file(path: Path | str, *endings: str) -> Path:
     """
     if not isinstance(path, str | Path):
         raise ArgumentTypeError(f"the file must be given by its path; given {short_repr(path)}")
-    file = Path(path)
+    file = expand_home(path)
     if file.is_dir():
         raise ArgumentError(f"{printable(str(file))} is a folder; give a file in it, such as new{endings[0]}")
     if not file.name.lower().endswith(endings):

@@ -16,6 +16,7 @@ from urllib.request import url2pathname
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
+from cbo_gym._util.files import expand_home
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError, OperationError, printable, short_repr
 
 # Seconds to wait for the transaction of another process, and for a server.
@@ -169,9 +170,10 @@ def _url(storage: str) -> sql.URL:
     if "\0" in storage:
         raise ArgumentError(f"the storage {storage!r} has a NUL character; give the path of a file, or a URL")
     if "://" not in storage:
-        if storage and Path(storage).is_dir():
+        path = expand_home(storage)
+        if storage and path.is_dir():
             raise ArgumentError(f"{printable(storage)} is a folder; give a file in it, such as study.db")
-        return sql.URL.create("sqlite", database=storage if storage in IN_MEMORY else str(Path(storage).absolute()))
+        return sql.URL.create("sqlite", database=storage if storage in IN_MEMORY else str(path.absolute()))
     try:
         url = sql.make_url(storage)
     # Messages of these errors may repeat a password.

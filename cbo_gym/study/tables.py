@@ -17,14 +17,13 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from numbers import Real
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from cbo_gym._util.arguments import named_values, scalar_of
-from cbo_gym._util.files import csv_cell
+from cbo_gym._util.files import csv_cell, expand_home
 from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.precision import COUNTS
 from cbo_gym.study.table_files import ERROR_CELL, MAX_BYTES, MAX_ROWS, Table, read_content, read_path, require_few
@@ -411,7 +410,7 @@ class _Reader:
 
     def _table(self, source: Any) -> Table:
         if isinstance(source, str | os.PathLike):
-            return read_path(Path(source), self._is_name)
+            return read_path(expand_home(source), self._is_name)
         if hasattr(source, "read"):
             source = source.read(MAX_BYTES + 1)
             source = source.encode(errors="replace") if isinstance(source, str) else source

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cbo_gym import Execution, evaluate, sweep
+from cbo_gym import Execution, evaluate, leaderboard, sweep
 from cbo_gym.envs.registry import entries, find_entry
 from cbo_gym.evaluation import DamagedRunWarning, load_run, load_runs
 from cbo_gym.evaluation.play.sweep import plan, run_job, run_jobs, store_run
@@ -24,7 +24,8 @@ def finished(folder):
     return [run for run in load_runs(folder) if run.status == "finished"]
 
 
-def test_a_grid_runs_once(tmp_path):
+def test_a_grid_runs_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
     ended = []
     arguments = (["Random"], ["CBO/Dropwave-v0", "CBO/Ackley-v0"], range(2), tmp_path)
     count = sweep(*arguments, horizon=3, n_jobs=1, execution=Execution(on_run=ended.append))
@@ -32,9 +33,10 @@ def test_a_grid_runs_once(tmp_path):
     grid = [(env, seed) for env in arguments[1] for seed in range(2)]
     assert [(run.env, run.seed) for run in ended] == grid, "one process plays in the order of the grid"
     assert {(run.env, run.seed) for run in finished(tmp_path)} == set(grid)
-    again = sweep(*arguments, horizon=3, n_jobs=1, execution=Execution(on_run=ended.append))
+    again = sweep(*arguments[:3], f"~/{tmp_path.name}", horizon=3, n_jobs=1, execution=Execution(on_run=ended.append))
     assert again == {"finished": 4, "failed": 0, "skipped": 0, "resumed": 4}
     assert len(ended) == 4
+    assert len(leaderboard(f"~/{tmp_path.name}", envs=["CBO/Ackley-v0"]).runs) == 2
 
 
 def test_parallel_runs_equal_a_single_run(tmp_path):

@@ -189,6 +189,15 @@ def test_a_storage_is_a_path(tmp_path, monkeypatch):
         with pytest.raises(ArgumentTypeError, match="the storage must be the path of a file, or a URL; given"):
             fermenter(storage)
     assert not list(tmp_path.iterdir())
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (home / "past.csv").write_text("titre\n0.5\n", encoding="utf-8")
+    study = fermenter("~/f.db", agent="Random")
+    assert study.add_data("~/past.csv") == 1
+    assert study.report("~/f.html") == home / "f.html"
+    assert load_study(storage="~/f.db").data()["titre"].to_list() == [0.5]
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 def test_an_agent_that_cannot_be_copied_is_refused(tmp_path):

@@ -24,6 +24,7 @@ from threading import Lock, local
 from typing import Any, Literal, get_args
 
 from cbo_gym._util.arguments import require_word, whole_number
+from cbo_gym._util.files import expand_home
 from cbo_gym._util.processes.channel import DiedError
 from cbo_gym._util.processes.serving import send_to_caller
 from cbo_gym._util.processes.worker import NO_LIMITS, Limits, Worker
@@ -165,7 +166,7 @@ def sweep(
     callbacks = list(callbacks)
     if callbacks and execution.address is not None:
         raise ArgumentError("callbacks are called in this process, which the workers of a cluster cannot reach")
-    folder, blind = Path(folder), execution.blind
+    folder, blind = expand_home(folder), execution.blind
     jobs = plan(agents, envs, seeds, folder, horizon, recommend, execution.skip_published, blind, batch)
     if isinstance(envs, Suite) and blind is None:
         warn_of_others(envs, folder, {job.path for job in jobs}, seeds, horizon)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cbo_gym._util.files import csv_of, write_bytes, write_text
+from cbo_gym._util.files import csv_of, expand_home, write_bytes, write_text
 from cbo_gym.drawing.html import facts, svg_of, table
 from cbo_gym.errors import printable
 from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, Leaderboard
@@ -68,7 +68,7 @@ def write_report(
     Raises:
         ArgumentError: for an unknown format.
     """
-    folder, report = Path(folder), report_of(board)
+    folder, report = expand_home(folder), report_of(board)
     drawings = write_figures(report.figures, folder / "figures", formats, on_figure)
     for name, frame in board.frames.items():
         write_text(folder / f"{name}.csv", csv_of(frame))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cbo_gym._util.files import write_bytes
+from cbo_gym._util.files import expand_home, write_bytes
 from cbo_gym.agent_registry.labels import bare_name, matches
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation.runs.counted import identity, newest
@@ -219,7 +219,7 @@ def resolve(store: Path | str) -> Path:
 
     ``mcbo2023`` names a file of the package, ``results`` names the folder of all files.
     """
-    path, packaged = Path(store), _own_folder()
+    path, packaged = expand_home(store), _own_folder()
     if path.exists() or not NAME.fullmatch(str(store)):
         return path
     named = packaged if packaged.name == str(store) else packaged / f"{store}.parquet"
