@@ -171,7 +171,7 @@ REFUSED = {
     ),
     "columns of no variable": (
         "batch,feed,ph,titer,by,at\n1,1.5,6,0.25,Ann,\n",
-        r"line 1: no variable is called 'batch'.* ignore them: ignore=\['batch', 'by'\], --ignore 'batch' --ignore 'by'",
+        r"line 1: no variable is called 'batch'.* ignore=\['batch', 'by'\], --ignore 'batch' --ignore 'by', or the f",
     ),
     "a typing error": ("feed,ph,titer\n1.5,6,0.25\n", "line 1: no variable is called 'titer'; did you mean 'titre'"),
     "a unit in the header": ("feed,ph,titre (g/l)\n1,6,1\n", r"no variable is called 'titre \(g/l\)'; did you mean 't"),
