@@ -33,7 +33,7 @@ _REMEDIES = {
 FORMULA_STARTS = ("=", "+", "-", "@")
 
 
-def expand_home(path: Path | str) -> Path:
+def expand_home(path: os.PathLike[str] | str) -> Path:
     """Return a path with the home directory in place of a leading ``~``, which only shells replace."""
     # Unlike Path.expanduser, this keeps "~$past.xlsx" as it is.
     return Path(os.path.expanduser(path))  # noqa: PTH111
