@@ -295,7 +295,7 @@ def _print_comparison(result: Comparison) -> None:
     min_p_value, min_seeds = max(result.overall["least_p_value"].to_list()), min(result.per_env["seeds"].to_list())
     notes = [
         "A difference above 0 favours the first. Wins count seeds on one environment, and environments "
-        f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {min_p_value:.2g}.",
+        f"over several. p: two-sided, {TEST}; with the fewest pairs here it cannot be below {min_p_value:.2g}."
     ]
     if min_seeds < MIN_SEEDS:
         notes.append(f"There are no intervals of fewer than {MIN_SEEDS} seeds: play more.")
@@ -311,10 +311,7 @@ def choose(
     agent: Annotated[
         str,
         typer.Option(
-            "--agent",
-            "-a",
-            help="Agent, without the parameter to choose: [b]MCBO[/b].",
-            autocompletion=agent_names,
+            "--agent", "-a", help="Agent, without the parameter to choose: [b]MCBO[/b].", autocompletion=agent_names
         ),
     ],
     parameter: Annotated[str, typer.Option(help="The parameter to choose: [b]beta[/b].")],

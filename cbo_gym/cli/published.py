@@ -100,8 +100,7 @@ def _warn_of_differences(path: Path) -> None:
         say(printable(message), "yellow")
     if messages:
         say(
-            f"{len(messages)} differences from the current suite {path.stem}; check-submission refuses the file.",
-            "red",
+            f"{len(messages)} differences from the current suite {path.stem}; check-submission refuses the file.", "red"
         )
 
 

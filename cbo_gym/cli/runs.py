@@ -12,15 +12,7 @@ import typer
 from rich.markup import escape
 
 from cbo_gym._util.files import require_file
-from cbo_gym.cli.application import (
-    AGENT_HELP,
-    ENV_HELP,
-    PATTERN_HELP,
-    STOPPED,
-    Horizon,
-    add_cwd,
-    app,
-)
+from cbo_gym.cli.application import AGENT_HELP, ENV_HELP, PATTERN_HELP, STOPPED, Horizon, add_cwd, app
 from cbo_gym.cli.completion import agent_names, env_ids
 from cbo_gym.cli.output import JsonOption, print_hidden, print_json, print_table, say
 from cbo_gym.cli.suites import FirstSeed, SuiteOption, SuiteSeeds, grid

@@ -553,8 +553,7 @@ def export(
     study: NameOption = None,
     agent: AgentOption = None,
     data: Annotated[
-        bool,
-        typer.Option("--data", help="All rounds, with the imported ones, as another study can import them."),
+        bool, typer.Option("--data", help="All rounds, with the imported ones, as another study can import them.")
     ] = False,
 ) -> None:
     """Print the trials as CSV.
@@ -600,8 +599,7 @@ def serve(
         ),
     ] = None,
     think_seconds: Annotated[
-        float,
-        typer.Option(help="Time limit of an agent in seconds, so that it does not block other requests."),
+        float, typer.Option(help="Time limit of an agent in seconds, so that it does not block other requests.")
     ] = 600.0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
 ) -> None:

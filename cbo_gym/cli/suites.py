@@ -24,10 +24,7 @@ SuiteOption = Annotated[
         "other options override."
     ),
 ]
-SuiteSeeds = Annotated[
-    int | None,
-    typer.Option(min=1, help=f"Number of seeds: the suite's, else {SEEDS}, by default."),
-]
+SuiteSeeds = Annotated[int | None, typer.Option(min=1, help=f"Number of seeds: the suite's, else {SEEDS}, by default.")]
 FirstSeed = Annotated[
     int | None,
     typer.Option(

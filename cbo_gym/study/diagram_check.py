@@ -39,12 +39,8 @@ JITTER = 1e-8
 class Statement(NamedTuple):
     """A conditional independence that a diagram implies: ``first`` is independent of ``second``, given ``given``.
 
-    Attributes:
-        first: the first variable.
-        second: the second variable, or a parameter.
-        given: causes of ``first`` that separate the two.
-        switches: settable variables whose interventions change how ``first`` depends on ``given``. Rounds in which they
-            were set and rounds in which they were not are tested separately.
+    The ``switches`` are settable variables whose interventions change how ``first`` depends on ``given``. Rounds with
+    and without such an intervention are tested separately.
     """
 
     first: str

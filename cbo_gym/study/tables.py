@@ -485,9 +485,6 @@ def _table_of_columns(names: Sequence[Any], columns: Sequence[Any]) -> Table:
     return Table(names, list(zip(*columns, strict=True)), range(1, count + 1))
 
 
-# Names -------------------------------------------------------------------------------------------------------
-
-
 def _column_name(name: Any, index: int) -> str:
     """Return a column's name as a string; for a tuple, pandas' name with several levels, the only nonempty level."""
     levels = [level for level in (name if isinstance(name, tuple) else [name]) if not _is_missing(level)]

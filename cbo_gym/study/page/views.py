@@ -116,9 +116,6 @@ def _options(served: ServedStudy, name: str, prefix: str) -> tuple[str, ...]:
     return categories[name].categories if name in categories else ()
 
 
-# Trials ------------------------------------------------------------------------------------------------------
-
-
 def card_of(served: ServedStudy, entry: Entry, problem: FormError | None = None, form: str = "") -> dict[str, Any]:
     """Return a trial, and the fields of its form, filled with the known values."""
     interface, done, context = served.study.interface, served.done(entry), entry.context or {}

@@ -109,8 +109,6 @@ class Snapshot:
         rounds = [*(played.values for played in self.rounds), *self.others]
         return [values[name] for values in rounds if values.get(name) is not None]
 
-    # Words ---------------------------------------------------------------------------------------------------
-
     def with_unit(self, name: str) -> str:
         """Return a variable with its unit: ``feed [g/h]``."""
         return f"{name} [{self.description.units[name]}]" if name in self.description.units else name
