@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
-from threading import local
 from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-
-_thread = local()
 
 
 @cache
@@ -30,23 +27,17 @@ def _linear_algebra(has_scipy: bool) -> ThreadpoolController:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let NumPy, SciPy and torch compute with one thread each; afterwards, with as many as before.
-
-    Within another such context of the same thread it does nothing.
-    """
-    if getattr(_thread, "is_inside", False):
-        yield
-        return
+    """Let NumPy, SciPy and torch compute with one thread each; afterwards, with as many as before."""
+    linear_algebra = _linear_algebra("scipy.linalg" in sys.modules)
+    is_limited = all(library.num_threads == 1 for library in linear_algebra.lib_controllers)
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 1
-    _thread.is_inside = True
     try:
-        with _linear_algebra("scipy.linalg" in sys.modules).limit(limits=1):
+        with nullcontext() if is_limited else linear_algebra.limit(limits=1):
             if torch and threads > 1:
                 torch.set_num_threads(1)
             yield
     finally:
-        _thread.is_inside = False
         if torch and threads > 1:
             torch.set_num_threads(threads)
 
