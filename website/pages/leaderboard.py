@@ -104,8 +104,9 @@ def _scores_table(rows: Sequence[Mapping[str, Any]], links: Links, with_envs: bo
 def _chart(suite: Suite, mode: str, rows: Sequence[Mapping[str, Any]], pictures: dict[str, str]) -> str:
     """Draw the scores, add the picture to the others, and return the Markdown that shows it."""
     dots = {row["agent"]: (row["iqm"], row["iqm_low"], row["iqm_high"]) for row in rows}
-    svg, path = dots_svg(f"{suite.name}, {mode} mode: {_environments(rows)}", dots), f"scores-{suite.name}-{mode}"
-    return _add_picture(f"papers/pictures/{path}", svg, f"Scores of {suite.name} in {mode} mode", pictures)
+    svg = dots_svg(f"{suite.name}, {mode} mode: {_count_of_environments(rows)}", dots)
+    path = f"papers/pictures/scores-{suite.name}-{mode}"
+    return _add_picture(path, svg, f"Scores of {suite.name} in {mode} mode", pictures)
 
 
 def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str:
@@ -114,8 +115,8 @@ def _add_picture(path: str, svg: str, alt: str, pictures: dict[str, str]) -> str
     return image(path, alt)
 
 
-def _environments(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the number of environments of a mode."""
+def _count_of_environments(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of environments of a mode, in words, from any of its rows."""
     count = rows[0]["of"]
     return "1 environment" if count == 1 else f"{count} environments"
 
@@ -130,19 +131,22 @@ def suite_part(suite: Suite, runs: Sequence[Run], links: Links, pictures: dict[s
     parts, soon, folds = [], [], dict[str, list[str]]()
     modes = [group for group in board.groups if group != ALL_MODES]
     for mode in modes:
-        complete, partial = scores_of(board, mode)
-        of = _environments(complete or partial)
+        ranked, unranked = scores_of(board, mode)
+        environments = _count_of_environments(ranked or unranked)
         if len(modes) > 1:
             parts.append(f"### {suite.name}, {mode} mode")
-        chart = _chart(suite, mode, complete, pictures) if len(complete) > 1 else ""
-        if complete:
-            content = f"{chart}\n\n{_scores_table(complete, links, with_envs=False)}"
+        if ranked:
+            chart = _chart(suite, mode, ranked, pictures) if len(ranked) > 1 else ""
+            content = f"{chart}\n\n{_scores_table(ranked, links, with_envs=False)}"
             parts.append(f'<div class="board" markdown>\n\n{content}\n\n</div>')
         else:
-            parts.append(f"No agent has played {MIN_SEEDS} seeds on all {of}, so none are ranked.")
-        if partial:
-            apart = f"These have not played {MIN_SEEDS} seeds on all {of}, so their numbers are not compared."
-            folds[f"Not ranked in {mode} mode: {len(partial)}"] = [apart, _scores_table(partial, links, with_envs=True)]
+            parts.append(f"No agent has played {MIN_SEEDS} seeds on all {environments}, so none are ranked.")
+        if unranked:
+            reason = (
+                f"These have not played {MIN_SEEDS} seeds on all {environments}, so their numbers are not compared."
+            )
+            scores = _scores_table(unranked, links, with_envs=True)
+            folds[f"Not ranked in {mode} mode: {len(unranked)}"] = [reason, scores]
         if timed := [run for run in board.runs if run.mode == mode and has_targets(run)]:
             svg, title = svg_of(draw_targets(timed)), f"{suite.name}, {mode} mode"
             soon.append(f"{mode.capitalize()} mode:\n\n{_add_picture(targets_path(suite, mode), svg, title, pictures)}")

@@ -64,7 +64,7 @@ def paper_pages(
     for exhibit in paper.exhibits:
         content += [f"## {exhibit.name}", exhibit.shows, *_exhibit(exhibit, runs, paper, links, files)]
     content += [*_how_soon(suite, picture_pages), "## Departures", *_departures(paper, links)]
-    content += ["## How it was played", *_how(paper, suite, runs)]
+    content += ["## How it was played", *_how_played(paper, suite, runs)]
     return {paper.page: "\n\n".join([*content, ""]), f"papers/{paper.suite}-claims.csv": claims_csv(claims), **files}
 
 
@@ -202,7 +202,7 @@ def _provenance(runs: Sequence[Run]) -> str:
     return "; ".join(facts) + "."
 
 
-def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
+def _how_played(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     commands = [
         f"python -m website.papers.runs {suite.name} --play",
         f"cbo-gym publish runs/pages/{suite.name} --suite {suite.name}",
@@ -219,7 +219,7 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     seeds: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for run in finished:
         seeds[run.agent, run.env, run.horizon].add(run.seed)
-    unfinished = sum(len(numbers) < MIN_SEEDS for numbers in seeds.values())
+    with_few_seeds = sum(len(numbers) < MIN_SEEDS for numbers in seeds.values())
     rounds = sorted({run.horizon for run in finished})
     shorter = [horizon for horizon in rounds if horizon < paper.rounds]
     source = f"{_provenance(finished)} The agents' own time: {hours:.2g} hours, by the clock."
@@ -230,8 +230,8 @@ def _how(paper: Paper, suite: Suite, runs: Sequence[Run]) -> list[str]:
     parts += [revisions, fold("Where our numbers come from", escape(" ".join([source, *mixed])))]
     if shorter:
         parts.append(f"Fewer rounds than the paper's, to save time: {', '.join(map(str, shorter))}.")
-    if unfinished:
+    if with_few_seeds:
         parts.append(
-            f"{unfinished} of {len(seeds)} pairs of an agent and an environment have fewer than {MIN_SEEDS} seeds."
+            f"{with_few_seeds} of {len(seeds)} pairs of an agent and an environment have fewer than {MIN_SEEDS} seeds."
         )
     return parts
