@@ -5,6 +5,7 @@ Each class also inherits from a built-in exception, so that ``except ValueError`
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -95,7 +96,10 @@ def naming_the_extra(subject: str, extra: str = "") -> Iterator[None]:
         MissingExtraError: in place of the ModuleNotFoundError of a library in ``EXTRA_OF``; other errors pass.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
+            warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
+            yield
     except ModuleNotFoundError as error:
         extra_of_library = EXTRA_OF.get((error.name or "").partition(".")[0])
         if extra_of_library is None:

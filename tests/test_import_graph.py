@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grimp
 import networkx as nx
+import pytest
 from importlinter import cli, configuration
 
 
@@ -49,6 +50,12 @@ def test_importing_is_light():
     code = "\n".join(["import sys", *lines])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]"] * len(allowed)
+
+
+@pytest.mark.parametrize("first", ["evaluate('Auto', 'CBO/Dropwave-v0', seed=100, horizon=1)", "agents.MCBO()"])
+def test_nothing_is_imported_with_a_warning(first):
+    code = f"from cbo_gym import agents, evaluate\n{first}\nfrom cbo_gym import *"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 #: names of protocols and of libraries that begin with an underscore

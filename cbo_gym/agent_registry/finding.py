@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from importlib import import_module
@@ -200,9 +199,7 @@ def _load(path: str, description: str) -> Any:
     """Import the object at ``package.module:Class``; ``description`` describes it in errors."""
     module, _, attribute = path.partition(":")
     try:
-        with naming_the_extra(description), warnings.catch_warnings():
-            # Importing GPyTorch raises a deprecation warning of torch, which is fatal if warnings are errors.
-            warnings.filterwarnings("ignore", "`?torch.jit", DeprecationWarning)
+        with naming_the_extra(description):
             target = import_module(module)
         for name in attribute.split("."):
             target = getattr(target, name)
