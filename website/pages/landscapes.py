@@ -75,7 +75,7 @@ class Landscape:
 
 
 def landscape_of(dynamics: Dynamics, recorded: RecordedOptimum | None) -> Landscape | None:
-    """Return the slices of an environment in its mode; None without a recorded optimum."""
+    """Return the slices of an environment; None without a recorded optimum or in a mode without slices."""
     views: dict[Mode, Callable[[Dynamics, RecordedOptimum], Landscape]] = {
         Mode.SOFT: _parameters,
         Mode.AGGREGATED: _cells,
@@ -94,16 +94,16 @@ def _levels(best: Optimum | RecordedOptimum) -> dict[str, float]:
 
 def _front(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
     """Return panels of the recorded Pareto front, one for each pair of objectives."""
-    names = [
-        f"E[{'' if objective.sign > 0 else '-'}{objective.name}]" for objective in dynamics.problem.outcomes.objectives
-    ]
+    objectives = dynamics.problem.outcomes.objectives
+    labels = [f"E[{'' if objective.sign > 0 else '-'}{objective.name}]" for objective in objectives]
+    # A front of two objectives is a curve; one of more is a surface, which is shown by points.
+    is_curve = len(labels) == 2
     panels = []
-    for (x_label, x), (y_label, y) in combinations(zip(names, np.array(recorded.front).T, strict=True), 2):
-        surface = len(names) > 2  # shown by points, a front of two objectives by a curve
-        curve = Curve("", x[:0], y[:0]) if surface else Curve("", x, y)
-        best = list(zip(x.tolist(), y.tolist(), strict=True)) if surface else ()
+    for (x_label, x), (y_label, y) in combinations(zip(labels, np.array(recorded.front).T, strict=True), 2):
+        curve = Curve("", x, y) if is_curve else Curve("", x[:0], y[:0])
+        best = () if is_curve else list(zip(x.tolist(), y.tolist(), strict=True))
         panels.append(Panel("", x_label, y_label, curves=[curve], best=best))
-    return Landscape(panels, "Expected rewards along the Pareto front, a panel a pair of objectives.", {})
+    return Landscape(panels, "Expected rewards along the Pareto front, a panel for each pair of objectives.", {})
 
 
 def _parameters(dynamics: Dynamics, recorded: RecordedOptimum) -> Landscape:
