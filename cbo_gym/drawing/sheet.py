@@ -101,7 +101,7 @@ class Circle(Sheet):
     """Picture of a diagram with cycles, with the nodes on an ellipse.
 
     Attributes:
-        central_node: node in the middle: a child of all other nodes without children; None if there is no such node.
+        central_node: node in the middle, which has no children and is a child of all others; None if there is none.
     """
 
     def __init__(self, diagram: Diagram, sizes: Sizes) -> None:
