@@ -36,7 +36,9 @@ WILDCARD_HELP = f" {_MEANINGS}."
 PATTERN_HELP = f"{WILDCARD_HELP} Repeat for more."
 ENV_HELP = "Environment id, also with parameters: [b]'CBO/BinaryTree-v0(depth=3)'[/b]. See cbo-gym list."
 MODE_HELP = f"Only this feedback mode: {', '.join(tuple(Mode)[:-1])} or {tuple(Mode)[-1]}."
-Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds; the registered number by default.")]
+Horizon = Annotated[
+    int | None, typer.Option("--horizon", "--rounds", min=1, help="Rounds; the registered number by default.")
+]
 
 Names = TypeVar("Names", str, list[str], None)
 

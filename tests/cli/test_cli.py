@@ -289,7 +289,7 @@ def test_a_misspelt_choice_names_the_one_that_was_meant():
 
 
 def test_run_prints_and_writes(tmp_path):
-    printed = invoke("run", CENTRE, "CBO/Rosenbrock-v0", "--horizon", "5", "--out", tmp_path / "r.parquet")
+    printed = invoke("run", CENTRE, "CBO/Rosenbrock-v0", "--rounds", "5", "--out", tmp_path / "r.parquet")
     assert "optimum 0" in printed
     assert "simple regret" in printed
     assert load_run(tmp_path / "r.parquet").table.height == 5
