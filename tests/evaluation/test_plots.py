@@ -5,6 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cbo_gym import leaderboard
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.comparison.significance import ranking
 from cbo_gym.evaluation.report import plots
 from cbo_gym.evaluation.report.curves import (
@@ -17,6 +18,7 @@ from cbo_gym.evaluation.report.curves import (
     log_ticks,
 )
 from cbo_gym.evaluation.report.palette import line_style, line_styles
+from cbo_gym.evaluation.runs.results import Run
 from tests.support.runs import choosing_run, made_up_run
 
 
@@ -50,7 +52,10 @@ def test_logarithmic_axes_have_few_plain_ticks(limits, ticks):
 def test_regrets_show_every_agent_in_its_look_with_the_legend_outside():
     runs = [made_up_run(agent, seed, [0.3, 0.5]) for agent in ("GPOO", "Random", "$x_y$") for seed in range(2)]
     runs.append(made_up_run("GPOO", 2, [0.3, 0.5]))
-    figure = plots.regret_curves(runs)
+    failed = Run("GPOO", runs[0].env, 3, 2, "soft", "failed", "boom")
+    with pytest.raises(ArgumentError, match="there is no finished run to draw"):
+        plots.regret_curves([failed])
+    figure = plots.regret_curves([*runs, failed])
     figure.draw_without_rendering()
     (legend,) = figure.legends
     assert {string.get_text() for string in legend.get_texts()} == {

@@ -121,14 +121,17 @@ def regret_curves(runs: Sequence[Run], styles: LineStyles | None = None, against
     runs.
 
     Args:
-        runs: finished runs.
+        runs: runs, of which the finished ones are drawn.
         styles: styles of all agents of a report; None for styles of the agents of the runs.
         against: Rounds, or CostPaid, which leaves out environments whose actions have no costs.
 
     Raises:
-        ArgumentError: if ``against`` is CostPaid and no environment has costs.
+        ArgumentError: if no run has finished, or ``against`` is CostPaid and no environment has costs.
     """
     styles = styles or line_styles(run.agent for run in runs)
+    runs = [run for run in runs if run.status == "finished"]
+    if not runs:
+        raise ArgumentError("there is no finished run to draw")
     runs = [run for run in runs if against is not CostPaid or has_costs(run)]
     if not runs:
         raise ArgumentError("curves against costs need runs of environments whose actions have costs")
