@@ -134,7 +134,7 @@ def name_hint(given: object, known: Iterable[str], listed_by: str) -> str:
     """
     names = list(known)
     is_short = len(names) <= FEW_NAMES
-    choices = f"there are {', '.join(names)}" if is_short else f"{listed_by} lists all {len(names)}"
+    choices = f"there are {', '.join(names) or 'none'}" if is_short else f"{listed_by} lists all {len(names)}"
     return f"{did_you_mean(given, names)}; {choices}"
 
 

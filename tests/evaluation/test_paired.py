@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -97,3 +99,5 @@ def test_what_cannot_be_compared(agent, other, message):
     given = [run("A(x=1)", 0, 0.5), run("A(x=2)", 0, 0.5), run("B", 7, 0.5), run("Failing", 7, 0, status="failed")]
     with pytest.raises(ArgumentError, match=message):
         compare(given, agent, other)
+    with pytest.raises(ArgumentError, match=f"no run is of '{re.escape(agent)}'; there are none"):
+        compare([], agent, other)
