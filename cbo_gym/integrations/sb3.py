@@ -15,6 +15,7 @@ import numpy as np
 
 from cbo_gym.actions.codec import Actions
 from cbo_gym.actions.policies import PolicyActions
+from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.agents.baselines.trained_policy import Policy as Policy
 from cbo_gym.envs import CausalBanditVectorEnv
 from cbo_gym.errors import ArgumentError, naming_the_extra
@@ -41,6 +42,7 @@ class VecEnv(BaseVecEnv):
 
     Raises:
         ArgumentError: if ``num_envs`` is below 1 or ``discrete`` below 2.
+        UnsupportedModeError: if the environment has several objectives.
         gymnasium.error.Error: for an unknown id.
     """
 
@@ -49,6 +51,11 @@ class VecEnv(BaseVecEnv):
     ) -> None:
         env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
         assert isinstance(env, CausalBanditVectorEnv)
+        if objectives := env.dynamics.problem.outcomes.objectives:
+            raise UnsupportedModeError(
+                f"Stable-Baselines3 maximises one reward; {env_id} has several objectives: "
+                f"{', '.join(map(str, objectives))}"
+            )
         self._env = env
         self._actions = PolicyActions(env.dynamics.codec, discrete)
         self.metadata = env.metadata

@@ -7,6 +7,7 @@ import pytest
 from stable_baselines3 import DQN, PPO, SAC
 
 from cbo_gym import evaluate, sweep
+from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.envs.wrappers import FlattenAction
 from cbo_gym.errors import ArgumentError, MissingExtraError
 from cbo_gym.evaluation import load_runs
@@ -97,6 +98,8 @@ def test_what_the_experiments_share_cannot_be_set_one_by_one():
         venv.set_attr("num_envs", 3)
     with pytest.raises(NotImplementedError, match="stepped together"):
         venv.env_method("reset")
+    with pytest.raises(UnsupportedModeError, match="maximises one reward; CBO/MOCBO1-v0 has several objectives: "):
+        VecEnv("CBO/MOCBO1-v0")
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
