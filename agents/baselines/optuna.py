@@ -6,6 +6,7 @@ extra ``optuna``.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -44,15 +45,15 @@ class Optuna(AskTell):
     def __init__(self, sampler: str = "TPE") -> None:
         self.sampler = require_word("sampler", sampler, SAMPLERS)
         with naming_the_extra("the agent Optuna"):
-            # Imported here, because the other agents do not need it.
-            import optuna
-
-        self._optuna = optuna
+            # Imported late, because the other agents do not need it.
+            import_module("optuna")
 
     def start(self, dim: int, seed: int) -> None:
-        self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
-        sampler = getattr(self._optuna.samplers, SAMPLERS[self.sampler])(seed=seed)
-        self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        sampler = getattr(optuna.samplers, SAMPLERS[self.sampler])(seed=seed)
+        self._study = optuna.create_study(direction="maximize", sampler=sampler)
         domains = self.task.codec.domains
         # The values of variables are the last coordinates; the domain None stands for any number in [0, 1].
         typed = [domains.typed.get(name) for name in domains.names] if domains.typed else []
@@ -65,7 +66,8 @@ class Optuna(AskTell):
 
     def _distribution(self, domain: TypedDomain | None) -> Any:
         """Return the distribution of a coordinate: in native units if its domain is typed, else in [0, 1]."""
-        distributions = self._optuna.distributions
+        from optuna import distributions
+
         if isinstance(domain, Categorical):
             return distributions.CategoricalDistribution(domain.categories)
         if isinstance(domain, Integer):
@@ -102,5 +104,6 @@ class Optuna(AskTell):
             for domain, value, level in zip(self._domains, point.tolist(), leveled.tolist(), strict=True)
         ]
         parameters = dict(zip(self._distributions, values, strict=True))
-        create_trial = self._optuna.trial.create_trial
+        from optuna.trial import create_trial
+
         self._study.add_trial(create_trial(params=parameters, distributions=self._distributions, value=reward))

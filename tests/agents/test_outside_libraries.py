@@ -1,6 +1,7 @@
 """Agents that wrap other libraries: Optuna's samplers and Stable-Baselines3's algorithms."""
 
 import gc
+import pickle
 import sys
 import threading
 from dataclasses import replace
@@ -12,7 +13,7 @@ import stable_baselines3  # noqa: F401  (here, because importing it draws from t
 from cbo_gym import Round
 from cbo_gym.agents import AskTell, Optuna, StableBaselines3
 from cbo_gym.errors import MissingExtraError
-from tests.support.loop import AGENT_SEED, begin_agent, make, play
+from tests.support.loop import AGENT_SEED, begin_agent, make, play, start_agent
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,12 @@ def test_an_optimiser_learns_the_reward_of_the_point_that_it_proposed():
     np.testing.assert_array_equal(agent.heard[-1][0], [0.9, 0.1, 0.2, 0.8])
     np.testing.assert_array_equal(agent.points, [point for point, _ in agent.heard])
     np.testing.assert_array_equal(agent.rewards, [0.5, *rewards])
+
+
+def test_optuna_is_pickled_while_it_plays():
+    agent = start_agent(Optuna(), "CBO/Dropwave-v0", 2)
+    again = pickle.loads(pickle.dumps(agent))
+    assert again.act(None).tolist() == agent.act(None).tolist()
 
 
 @pytest.mark.parametrize(
