@@ -173,10 +173,10 @@ def read_rows(data: Any, columns: Columns, *, do: Any = None, ignore: Iterable[s
 def _format_counts(label: str, name: str, share: Any, count: float) -> str:
     """Return a share of ``count`` in the form ``"37 of 1000"``."""
     hits = share * count if isinstance(share, float) else math.nan
-    if not count.is_integer() or math.isnan(hits) or not math.isclose(hits, round(hits), abs_tol=1e-6):
+    if not (count.is_integer() and 0.0 <= hits <= count and math.isclose(hits, round(hits), abs_tol=1e-6)):
         raise ArgumentError(
             f"{label}: {name} must be a share of count({name}), a whole number; given {share} of {count:g}; counts can "
-            "also be written '37 of 1000'"
+            f"also be written '37 of 1000'; a mean of repeats has its standard error in std({name}) instead of a count"
         )
     return f"{round(hits)} of {int(count)}"
 

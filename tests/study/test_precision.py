@@ -117,8 +117,9 @@ def test_counts_are_as_many_rounds(agent, tmp_path):
     assert copied.data().equals(counted.data())
     if agent == "UCB":
         assert counted.ask().do == single.ask().do
-    with pytest.raises(ArgumentError, match=r"row 1: cured must be a share of count\(cured\), a whole number"):
-        counted.add_data([{"cured": 0.5, "count(cured)": 3, "do(drug)": 1}])
+    for share, count in ((0.5, 3), (1.5, 2)):
+        with pytest.raises(ArgumentError, match=r"row 1: cured must be a share of count\(cured\), .* in std\(cured\)"):
+            counted.add_data([{"cured": share, "count(cured)": count, "do(drug)": 1}])
 
 
 def test_the_interval_of_a_share_is_wilsons():
