@@ -9,6 +9,7 @@ from scipy.optimize import least_squares
 from cbo_gym.agents.super_arms.output_error import refine
 from cbo_gym.agents.super_arms.separable_fit import (
     SeparableModel,
+    backward_elimination,
     coefficient_posterior,
     fit_by_base_arm,
     fit_jointly,
@@ -137,6 +138,25 @@ class TestRegression:
         found = refine(at(start), exogenous, nodes)
         np.testing.assert_allclose(found.coefficients[used], best, atol=2e-3)
         assert not found.coefficients[~used].any()
+
+    def test_features_go_in_the_order_of_what_least_squares_lose_without_them(self) -> None:
+        rng = np.random.default_rng(0)
+        features = rng.standard_normal((40, 7)) + rng.standard_normal((40, 1))
+        target = features @ [0.0, 2.0, 0.3, 0.0, -1.0, 0.6, 0.1] + 0.2 * rng.standard_normal(40)
+
+        def left_by(chosen: list[int]) -> float:
+            residual = target - features[:, chosen] @ np.linalg.lstsq(features[:, chosen], target)[0]
+            return float(residual @ residual)
+
+        expected, chosen = [], [0, 1, 2, 4, 5, 6]
+        while chosen:
+            expected.append((left_by(chosen), list(chosen)))
+            chosen.remove(min(chosen, key=lambda one: left_by([each for each in chosen if each != one])))
+        proposed = np.isin(np.arange(7), expected[0][1])
+        steps = backward_elimination(proposed, features.T @ features, features.T @ target, float(target @ target))
+        found = [(left, np.flatnonzero(present).tolist()) for left, present in steps]
+        assert [sets for _, sets in found] == [sets for _, sets in expected]
+        np.testing.assert_allclose([left for left, _ in found], [left for left, _ in expected], rtol=1e-9)
 
     def test_the_posterior_shrinks_with_the_rounds_around_the_fit(self) -> None:
         widths = []

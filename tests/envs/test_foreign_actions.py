@@ -2,6 +2,7 @@
 
 import array
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
@@ -136,6 +137,21 @@ def spoil(thing: Any) -> None:
     elif isinstance(thing, list | tuple):
         for value in thing:
             spoil(value)
+
+
+@pytest.mark.parametrize("name", ["read", "read_batch"])
+@pytest.mark.parametrize("mode", GAMES)
+def test_a_read_action_is_a_copy(mode: str, name: str) -> None:
+    method = method_of(mode, name)
+    kept = deepcopy(method.good)
+    own = method.play(method.good)
+    assert numbers_of(own) == numbers_of(kept)
+    assert own in (method.env.action_space if name == "read_batch" else method.space)
+    parts = own.values() if isinstance(own, dict) else [own]
+    assert all(type(part) in (int, np.ndarray) for part in parts)
+    spoil(method.good)
+    assert numbers_of(own) == numbers_of(kept)
+    assert numbers_of(method.play(own)) == numbers_of(kept)
 
 
 @pytest.mark.parametrize(("mode", "name"), PLAYED)
