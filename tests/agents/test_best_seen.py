@@ -21,6 +21,17 @@ class Plain(Agent):
         return 0
 
 
+class Counted(Round):
+    """A round that counts how often its reward is read."""
+
+    reads = 0
+
+    @property
+    def reward(self):
+        Counted.reads += 1
+        return self[2]
+
+
 def rounds(*rewards):
     return [Round(number, {}, float(reward)) for number, reward in enumerate(rewards)]
 
@@ -60,3 +71,13 @@ def test_rounds_that_were_removed_or_changed_are_not_recommended(change):
     assert agent.recommend() == 1
     change(agent)
     assert agent.recommend() == best_of_all(agent) != 1
+
+
+def test_a_recommendation_takes_no_longer_in_a_long_run():
+    agent, reads = Plain(), []
+    for number in range(1000):
+        agent.history.append(Counted(number, {}, float(number % 37)))
+        Counted.reads = 0
+        agent.recommend()
+        reads.append(Counted.reads)
+    assert max(reads) <= 3

@@ -9,7 +9,7 @@ from cbo_gym import make_task
 from cbo_gym.agents import CBOU, CEO, HCBO, LearnedGraph
 from cbo_gym.agents.baselines.learned_graph import EdgeKnowledge, direct_edges, learn_edges
 from cbo_gym.agents.intervention_sets.ceo import greatest_rewards, information_on_greatest
-from cbo_gym.agents.intervention_sets.evidence import linear_log_evidence
+from cbo_gym.agents.intervention_sets.evidence import explain, explain_linearly, linear_log_evidence
 from cbo_gym.agents.intervention_sets.hcbo import coverage_of, relative_weights
 from cbo_gym.errors import ArgumentError, HiddenGraphError
 from cbo_gym.scm import CausalDiagram
@@ -63,6 +63,22 @@ def test_linear_evidence_is_that_of_the_normal_model():
         quadratic = effect @ np.linalg.solve(covariance, effect)
         assert value == pytest.approx(-0.5 * np.linalg.slogdet(covariance)[1] - 9.5 * np.log(quadratic))
     assert np.argmax(found) == 1
+
+
+@pytest.mark.parametrize("method", [explain, explain_linearly])
+def test_explanations_predict(method):
+    rng = np.random.default_rng(1)
+    causes = rng.uniform(-1.0, 1.0, (80, 2))
+    effect = 2.0 * causes[:, 0] - causes[:, 1] + 0.1 * rng.normal(size=80)
+    found = method(causes, effect)
+    mean, variance, noise = found.predict(np.array([[0.5, 0.5], [0.0, -0.5]]))
+    np.testing.assert_allclose(mean, [0.5, 0.5], atol=0.1)
+    np.testing.assert_allclose(found.mean(np.array([[0.5, 0.5]])), mean[:1])
+    assert (variance < 0.01).all()
+    assert 0.05 < np.sqrt(noise) < 0.2
+    lone, spread, _ = method(np.empty((80, 0)), effect).predict(np.empty((3, 0)))
+    np.testing.assert_allclose(lone, effect.mean())
+    np.testing.assert_allclose(spread, effect.var(ddof=1) / 80, rtol=1e-6)
 
 
 def test_ceo_finds_the_true_graph_among_candidates():

@@ -12,6 +12,7 @@ import torch
 from gymnasium.error import InvalidAction
 
 from cbo_gym.actions import CellBox
+from cbo_gym.envs.wrappers import DiscreteAction
 from tests.support.foreign_actions import (
     GAMES,
     OF_FEEDBACK,
@@ -179,3 +180,10 @@ def test_changes_to_arrays_by_the_caller_have_no_effect(mode: str, name: str) ->
             played[-1].append(env.render())
         played[-1].append(numbers_of(env.reset()))
     assert played[0] == played[1]
+
+
+def test_discrete_actions_return_copies() -> None:
+    env = DiscreteAction(gym.make("CBO/Dropwave-v0"), count=4)
+    first = env.action(2).copy()
+    env.action(2)[:] = 0.0
+    np.testing.assert_array_equal(env.action(2), first)

@@ -227,3 +227,12 @@ def test_drawing_leaves_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     # whoever imports it fails
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     played("CBO/XYZWSTBandit-v0", "rgb_array", rounds=1).render()
+
+
+def test_the_nodes_that_were_set_are_marked() -> None:
+    env = reset(gym.make("CBO/PSAGraph-v0", render_mode="ansi"))
+    env.step({"target": 1, "values": np.array([0.5, 0.5])})  # {Aspirin}
+    starred = [line for line in env.render().splitlines() if line.lstrip().startswith("*")]
+    assert [line.split()[1] for line in starred] == ["Aspirin", "set"]  # the node, and the legend
+    env.step({"target": 0, "values": np.array([0.5, 0.5])})
+    assert "*" not in env.render()

@@ -149,6 +149,12 @@ def test_without_seeds_the_sub_environments_differ(env_id: str) -> None:
     assert len(np.unique(envs.step(batch)[1])) == 3
 
 
+def test_results_are_not_overwritten_by_later_steps() -> None:
+    envs = reset(native("CBO/Alpine2-Noisy-v0"), 0, 0)
+    kept = [envs.step(envs.action_space.sample())[0]["nodes"] for _ in range(3)]
+    assert len({nodes.tobytes() for nodes in kept}) == 3
+
+
 @pytest.mark.parametrize(
     ("env_id", "render_mode"), [*((one, "ansi") for one in ONE_OF_EACH_MODE), ("CBO/CoCaFig1-v0", "rgb_array")]
 )

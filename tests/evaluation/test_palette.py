@@ -1,7 +1,7 @@
 """Labels and line styles of agents are distinct in every figure and format."""
 
 from cbo_gym.agent_registry.zoo import zoo
-from cbo_gym.evaluation.report.palette import file_names, for_figure, line_styles, shorten
+from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, line_styles, shorten
 
 
 def test_the_look_of_an_agent_does_not_depend_on_others():
@@ -13,6 +13,14 @@ def test_the_look_of_an_agent_does_not_depend_on_others():
     assert variant.colour == agent.colour
     assert variant.dash != agent.dash
     assert variant.marker != agent.marker
+
+
+def test_other_agents_take_the_colours_that_are_left():
+    own = [f"my_package.module:Agent{number}" for number in range(len(COLOURS) + 1)]
+    styles = line_styles(own)
+    assert [styles[name].colour for name in own] == [*COLOURS, COLOURS[0]]
+    assert len(set(styles.values())) == len(own)
+    assert line_styles(["CBO", "Mine"])["Mine"].colour != line_styles(["CBO"])["CBO"].colour
 
 
 def test_labels_are_shown_literally_and_long_ones_shortened_and_stay_different():

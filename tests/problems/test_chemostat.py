@@ -141,3 +141,9 @@ def test_the_script_fits_a_table_of_the_data_files_format(
     env = gym.make(ENTRY.id, coefficients=str(tmp_path / "out" / "chemostat.yaml"))
     env.reset(seed=0)
     assert np.isfinite(env.step(env.action_space.sample())[1])
+
+
+def test_the_script_says_what_is_missing(script, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("time (days),algae (10^6 cells/ml)\n0,1\n")
+    with pytest.raises(SystemExit, match=r"has no column \['rotifers', .*it has \['time \(days\)'"):
+        script.read_table(tmp_path / "data.csv")

@@ -103,6 +103,10 @@ def test_psa_contextual_2_by_hand() -> None:
     np.testing.assert_allclose(values["Y"], expected, atol=1e-12)
 
 
+def test_noise_y_is_that_of_the_reward() -> None:
+    assert {v.name: v.noise.std for v in coca_aligned(noise_y=6.25).scm.noisy}["Y"] == 6.25
+
+
 def test_coca_large_by_hand() -> None:
     problem = coca_large()
     scm = problem.scm

@@ -139,6 +139,11 @@ def test_costs_go_with_the_turn(reference):
         assert other.cost(other.decode(turned)) == pytest.approx(one.cost(one.decode(action)))
 
 
+def test_names_that_are_unknown_are_named_as_they_are_published():
+    with pytest.raises(ArgumentError, match="nope"):
+        gym.make("CBO/ToyGraph-v0", instance=4, costs={"base": 1.0, "variables": {"nope": 2.0}})
+
+
 def test_a_known_composition_goes_with_the_turn():
     env = gym.make("CBO/Ackley-v0", known_composition=True, instance=6)
     task = make_task(env, 100, horizon=2)

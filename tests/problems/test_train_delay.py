@@ -103,3 +103,10 @@ def test_the_slopes_of_each_fitted_equation_are_bounded(script, simulated):
     networks = [script.describe(data, scaled, fitted, edges) for fitted in (loose, tight)]
     rates = [script.network_sem(network).contraction for network in networks]
     assert rates[1] < 0.2 < rates[0]
+
+
+def test_files_with_other_columns_are_named(script, tmp_path):
+    path = tmp_path / "hours.csv"
+    path.write_text("hr,st,total,n\n")
+    with pytest.raises(ValueError, match=r"hours.csv must have the columns .* it lacks \['added'\]"):
+        script.read_hours(path)

@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+import torch
 
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
-from cbo_gym.study.suggesting import Suggester
+from cbo_gym.study.suggesting import Suggester, agents_lock
 from tests.support.studies import FERMENTER, events_of, fermenter, play, simulate
 from tests.support.study_kills import replay_log, states
 
@@ -169,6 +170,24 @@ def test_a_copy_opens_the_same_database(tmp_path, monkeypatch, agent, way):
     assert other is not study
     assert [work(one, 2) for one in (other, study, other)] == [2, 3, 4]
     assert states(other) == states(study)
+
+
+def torch_threads():
+    with agents_lock():
+        return torch.get_num_threads()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_agents_compute_with_one_thread_also_in_a_fork():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert torch_threads() == 1
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            assert pool.apply_async(torch_threads).get(60) == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])

@@ -15,11 +15,12 @@ from cbo_gym.scm import Intervention, SeparableSEM
 from cbo_gym.scm.expression import STEPS
 from cbo_gym.task import Mode
 from tests.support.environments import COVERING
+from website.common.svg import dark, size_of, svg_of
 from website.maths.equations import noise_name
 from website.pages import agent_results, landscapes
 from website.pages import environments as environment_pages
 from website.pages.environments import Environment, environments
-from website.pages.pictures import Pictures
+from website.pages.pictures import Pictures, graph_of
 
 ALL = environments()
 IDS = [one.entry.id for one in ALL]
@@ -144,3 +145,22 @@ def test_landscapes_hold_the_optimum_and_nothing_above_it(env_id: str) -> None:
     else:
         assert best.value - 0.1 * gap < highest < best.value + 0.01 * gap
         assert "optimum" in found.levels
+
+
+def test_an_environment_without_a_recorded_optimum_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = ALL[0].entry.optimum
+    assert environment_pages.without_rounding_error(-7e-27 * (best.value - best.random_value), best) == 0.0
+    assert environment_pages.without_rounding_error(1e-3, best) == 1e-3
+    one = Environment(ALL[0].entry.model_copy(update={"optimum": None}))
+    assert landscapes.landscape_of(one.dynamics, None) is None
+    svg = svg_of(graph_of(one.dynamics).figure)
+    width, height = size_of(svg)
+    assert min(width, height) > 100
+    assert "#2b3440" in svg
+    assert "#2b3440" not in dark(svg)
+    assert dark(svg).count("<text") == svg.count("<text") > 0
+    monkeypatch.setattr(environment_pages, "ranking", dict)
+    monkeypatch.setitem(one.__dict__, "pictures", DRAWN._replace(landscape=""))
+    text = environment_pages.page(one)
+    assert f"`cbo-gym optimum {one.entry.id}` computes it" in text
+    assert "-landscape" not in text

@@ -31,11 +31,13 @@ from tests.support.families import by_family
 from tests.support.runs import made_up_run
 from website.common.links import KNOWLEDGE, KNOWLEDGE_FILE, Links, knowledge
 from website.common.paths import DOCS
+from website.pages import agent_results, agents
 from website.pages import leaderboard as leaderboard_page
 from website.pages import results as result_pages
 from website.papers import page as paper_page
 from website.papers.figures import shares_chosen
 from website.papers.published import seeds_note, suite_runs
+from website.papers.quantities import quantity_of
 
 TOY, PSA = "CBO/ToyGraph-v0", "CBO/PSAGraph-v0"
 FIRST = PUBLICATION.start
@@ -151,6 +153,14 @@ def test_the_best_agent_is_found_by_seeds_for_publication_alone():
     )
     few = [run for run in runs if (run.agent, run.seed) != ("MCBO", FIRST)]
     assert "| MCBO<sup>n</sup> | - | - | - | - | - | - |" in row({"mcbo2023": few}), "four seeds give no score"
+
+
+def test_runs_of_other_lengths_count_only_in_their_own_suite_and_alone():
+    short, full = (made_up_run("A", FIRST, [0.5] * rounds, TOY, "hard") for rounds in (50, 100))
+    suite = load("mcbo2023")
+    assert suite_runs(suite, {"mcbo2023": [short]}) == [short]
+    assert suite_runs(suite, {"mcbo2023": [short, full]}) == suite_runs(suite, {"showcase": [full, short]}) == [full]
+    assert suite_runs(suite, {"showcase": [short]}) == []
 
 
 def test_claims_are_judged_and_open_ones_named():
@@ -285,6 +295,20 @@ def test_marks_are_of_what_an_agent_reads(name, monkeypatch):
     assert sorted(read) == sorted(knowledge().get(name, ())), f"website/common/knowledge.yaml, {name}"
 
 
+def test_what_is_known_after_the_last_round_alone_is_not_drawn():
+    env = "CBO/GPBandit1-v0"
+    fields = {"name": "Figure", "shows": "Regret.", "quantity": "simple_regret", "environments": [env]}
+    exhibit = paper_contents.Exhibit(**fields, agents=["Random"])
+    at_end, each_round = (evaluate("Random", env, 0, horizon=4, recommend=when) for when in ("end", "every"))
+    assert not paper_page.pictures(exhibit, [at_end])
+    assert paper_page.pictures(exhibit, [each_round]).keys() == {""}
+    assert not paper_page.pictures(exhibit, [])
+    known = [quantity_of(at_end, "simple_regret", rounds) for rounds in (2, 4)]
+    assert np.isnan(known[0])
+    assert known[1] == at_end.table["simple_regret"][-1]
+    assert quantity_of(at_end, "average_regret", 2) == at_end.table["average_regret"][1]
+
+
 def test_what_was_chosen_is_drawn_where_there_is_a_choice():
     run = evaluate("Random", "CBO/CoCaFig1-v0", 0, horizon=6)
     fields = {"name": "Figure", "shows": "Choices.", "quantity": "average_regret", "environments": [run.env]}
@@ -297,6 +321,20 @@ def test_what_was_chosen_is_drawn_where_there_is_a_choice():
     one_choice = evaluate("CoBO", "CBO/CoCaFig1-v0", 0, horizon=2)
     exhibit = paper_contents.Exhibit(**fields, agents=["CoBO"], with_choices=True)
     assert paper_page.CHOSEN not in paper_page.pictures(exhibit, [one_choice])
+
+
+def test_an_agent_is_drawn_beside_the_best_other_method_and_random_play(monkeypatch):
+    scores = [agent_results.Score(name, 4, 5, 0.5, 0.1, 0.1) for name in ("CBO", "GP-UCB", "MCBO", "Random")]
+    monkeypatch.setattr(agent_results, "ranking", lambda: {TOY: scores})
+    monkeypatch.setattr(agent_results, "known_agents", lambda: ["MCBO", "CBO-U"])
+    runs = played({"MCBO": 0.5, "CBO": 0.6, "GP-UCB": 0.4, "Random": 0.1}, 5, rounds=4)
+    pictures = agent_results.curves({"mcbo2023": runs})
+    assert pictures.keys() == {"agents/pictures/MCBO.svg", "agents/pictures/MCBO-dark.svg"}
+    drawn = [
+        name for name in ("MCBO", "CBO", "GP-UCB", "Random") if f">{name}<" in pictures["agents/pictures/MCBO.svg"]
+    ]
+    assert drawn == ["MCBO", "CBO", "Random"]
+    assert "](pictures/MCBO.svg#only-light)" in agents.pages(pictures)["agents/MCBO.md"].partition("## Paper")[0]
 
 
 def test_numbers_that_a_paper_prints_of_a_curve_are_marked_beside_ours():

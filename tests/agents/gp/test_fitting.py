@@ -9,6 +9,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from scipy.optimize import check_grad
 
+from cbo_gym.agents.gp.bfgs import maximise
 from cbo_gym.agents.gp.fitting import COARSE_SIZE, Fit, LogPosterior, Regression, fit
 from cbo_gym.agents.gp.noise import KnownNoise, Noise, NoiseLevel
 from cbo_gym.agents.intervention_sets.multi_task import NoiseLevels
@@ -140,3 +141,19 @@ def test_an_impossible_covariance_has_no_density() -> None:
     density, slope = LogPosterior([own])(theta[None], [0])
     assert density[0] == LogPosterior([own]).densities(theta[None], [0])[0] == -math.inf
     assert (slope == 0.0).all()
+
+
+def test_the_optimiser_finds_the_maxima_of_several_functions_within_bounds() -> None:
+    """Rosenbrock valleys, negated, each about another point; some of the maxima lie beyond the bounds."""
+    centres = np.array([[1.0, 1.0], [0.5, 0.3], [3.0, 9.0]])
+
+    def valleys(points: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x, y = (points - centres[active] + 1.0).T
+        slopes = np.stack([400.0 * x * (y - x**2) + 2.0 * (1.0 - x), -200.0 * (y - x**2)], -1)
+        return -(100.0 * (y - x**2) ** 2 + (1.0 - x) ** 2), slopes
+
+    found = maximise(valleys, np.zeros((3, 2)), np.full(2, -2.0), np.full(2, 2.0), 300, 1e-14)
+    np.testing.assert_allclose(found.points[:2], centres[:2], atol=1e-3)
+    assert (np.abs(found.points) <= 2.0).all()
+    again = maximise(valleys, found.points, np.full(2, -2.0), np.full(2, 2.0), 1, 1e-14, found.inverses)
+    assert (again.values >= found.values).all()

@@ -2,9 +2,11 @@
 
 from functools import partial
 
+import gpytorch
 import numpy as np
 import pytest
 import torch
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -17,6 +19,7 @@ from cbo_gym.agents.gp.algebra import (
     Sum,
     mechanism_kernel,
 )
+from cbo_gym.agents.gp.hyperparameters import log_prior
 from cbo_gym.agents.gp.kernels import Affine, Constant, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.intervention_sets.sets_gp import sets_kernel
 from cbo_gym.agents.networks.exogenous import decoder_kernel, with_draws
@@ -171,6 +174,21 @@ def test_a_decoder_is_the_same_with_draws_that_are_combined() -> None:
     torch.testing.assert_close(found[:2], expected[:2])
     up = torch.rand((4, 5, 6), generator=rng).double(), torch.rand((4, 5), generator=rng).double()
     torch.testing.assert_close(found.to_points(*up), expected.to_points(*up)[..., :2].sum(1, keepdim=True))
+
+
+def test_priors_and_bounds_are_those_of_botorch_and_gpytorch() -> None:
+    reference = get_covar_module_with_dim_scaled_prior(ard_num_dims=3)
+    own = SquaredExponential(3).hyperparameters
+    assert float(own.lower.exp()[0]) == pytest.approx(float(reference.raw_lengthscale_constraint.lower_bound))
+    torch.testing.assert_close(own.start.exp()[None], reference.lengthscale.detach().double())
+    for kernel, prior in [
+        (SquaredExponential(3), reference.lengthscale_prior),
+        (SquaredExponential.with_gamma_prior(3), gpytorch.priors.GammaPrior(3.0, 6.0)),
+    ]:
+        theta = theta_of(kernel, 0).requires_grad_(True)
+        density, slope = log_prior(theta, kernel.hyperparameters.prior)
+        torch.testing.assert_close(density, prior.log_prob(theta.exp()).sum().double(), rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(slope, torch.autograd.grad(density, theta)[0])
 
 
 def test_kernels_without_draws_say_so() -> None:
