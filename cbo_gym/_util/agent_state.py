@@ -164,6 +164,9 @@ def _items_of(task: Any) -> Iterator[tuple[Any, Steps]]:
         item, steps = pending.pop()
         if type(item) in SCALARS or id(item) in visited or isinstance(item, type | FunctionType | np.generic):
             continue
+        # Another task has its generators at their starts, so their states are saved.
+        if isinstance(item, np.random.Generator):
+            continue
         visited.add(id(item))
         yield item, steps
         if isinstance(item, Mapping) and not isinstance(item, Space):

@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 import pytest
 
-from cbo_gym import Execution, evaluate, make_task, sweep
+from cbo_gym import Agent, Execution, Mode, evaluate, make_task, sweep
 from cbo_gym._util import seal
 from cbo_gym._util.agent_state import HEAD, StateError
 from cbo_gym._util.plain import read_plain, write_plain
@@ -37,6 +37,15 @@ OF_LIBRARIES = ("Optuna", "StableBaselines3")  # what these hold cannot be kept
 
 class StopError(Exception):
     pass
+
+
+class Sampler(Agent):
+    """Draws actions from the generator of its task's space."""
+
+    modes = frozenset(Mode)
+
+    def act(self, observation):
+        return self.task.action_space.sample()
 
 
 def stop_at(number):
@@ -93,6 +102,8 @@ def test_what_cannot_be_kept_is_named(name, tmp_path):
         ("Random", "CBO/PSAContextual2-v0", 1),
         ("Random", "CBO/DCBOStat-v0", 1),
         ("Random", "CBO/MOCBO3-v0", 1),
+        (Sampler, ENV, 1),
+        (Sampler, "CBO/ToyGraph-v0", 1),
     ],
 )
 @pytest.mark.usefixtures("coarse_search")
