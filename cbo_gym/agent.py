@@ -128,7 +128,7 @@ class Agent(ABC):
 
         Args:
             task: the task, with all that the agent may know.
-            seed: seed of all randomness of the agent, and of samples of ``task.action_space``, from 0 to 2**32 - 1.
+            seed: seed of all randomness of the agent, from 0 to 2**32 - 1.
 
         Raises:
             UnsupportedModeError: if the agent does not play the task's mode, or needs a causal diagram and the task's
@@ -155,7 +155,6 @@ class Agent(ABC):
             )
         self.task = task
         self.rng = np.random.default_rng(seed)
-        task.action_space.seed(seed)
         self.history = []
         self.setup(seed)
         for initial_round in self.initial_rounds():

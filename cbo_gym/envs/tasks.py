@@ -22,8 +22,8 @@ from cbo_gym.modes.base.dynamics import Dynamics
 from cbo_gym.modes.base.interface import Interface
 from cbo_gym.task import Action, Observation, Round, Task
 
-# Key of the random stream of the initial data, which is independent of the rounds' noise.
-INITIAL_DATA_STREAM = 1
+# Keys of random streams that are independent of the rounds' noise.
+INITIAL_DATA_STREAM, ACTION_SPACE_STREAM = 1, 2
 
 
 def make_task(
@@ -38,7 +38,8 @@ def make_task(
     Args:
         env: an environment of this package, which need not be from ``gym.make``; or an id, optionally with parameters,
             ``"CBO/BinaryTree-v0(depth=3)"``.
-        seed: seed of the initial data, from 0 to 2**128 - 1; the same for all agents with the same seed.
+        seed: seed of the initial data and of samples of the action space, from 0 to 2**128 - 1; both are the same for
+            all agents with the same seed.
         horizon: number of rounds; None for the environment's own ``max_episode_steps``.
         initial_data: sizes of the initial data, such as ``{"observational": 10, "random": 2}``; None for those in the
             registry. An unregistered environment has no initial data by default.
@@ -69,7 +70,9 @@ def make_task(
         raise ArgumentError(f"cannot read initial_data: {field_errors(error, InitialData)}") from error
     random_fields = dynamics.random_fields(_generator(seed), sizes.observational)
     env_id = spec.id if spec else base.problem.name
-    return task_of(dynamics, env_id, horizon, _draw_initial_data(dynamics, seed, sizes), random_fields)
+    task = task_of(dynamics, env_id, horizon, _draw_initial_data(dynamics, seed, sizes), random_fields)
+    task.action_space.seed(int(_stream(seed, ACTION_SPACE_STREAM).generate_state(1)[0]))
+    return task
 
 
 def task_of(
@@ -126,7 +129,11 @@ def _sizes(env: CausalBanditEnv) -> InitialData:
 
 def _generator(seed: int) -> np.random.Generator:
     """Return the random stream of the initial data."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INITIAL_DATA_STREAM,)))
+    return np.random.default_rng(_stream(seed, INITIAL_DATA_STREAM))
+
+
+def _stream(seed: int, key: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed, spawn_key=(key,))
 
 
 def _draw_initial_data(dynamics: Dynamics, seed: int, sizes: InitialData) -> tuple[Round, ...]:

@@ -170,7 +170,9 @@ def _task(units: Units, initial: Sequence[Mapping[str, Any]]) -> Task:
         if _is_initial(units, record):
             action, observation = units.from_flat(record["action"]), units.observation(record)
             rounds.append(Round(action, observation, units.reward_of(action, observation)))
-    return task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
+    task = task_of(units.interface, units.description.name, units.description.horizon, tuple(rounds))
+    task.action_space.seed(units.description.seed)
+    return task
 
 
 def _is_initial(units: Units, record: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 import pytest
 
-from cbo_gym import Agent, Execution, Mode, evaluate, make_task, sweep
+from cbo_gym import Execution, evaluate, make_task, sweep
 from cbo_gym._util import seal
 from cbo_gym._util.agent_state import HEAD, StateError
 from cbo_gym._util.plain import read_plain, write_plain
@@ -20,7 +20,7 @@ from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import make_env
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
-from tests.support.agents import Centre
+from tests.support.agents import Centre, Sampler
 from tests.support.families import ALONE, TOGETHER, by_family
 from tests.support.runs import rounds_alike
 
@@ -36,15 +36,6 @@ OF_MODE = TOGETHER | {
 
 class StopError(Exception):
     pass
-
-
-class Sampler(Agent):
-    """Draws actions from the generator of its task's space."""
-
-    modes = frozenset(Mode)
-
-    def act(self, observation):
-        return self.task.action_space.sample()
 
 
 def stop_at(number):

@@ -64,6 +64,13 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
     assert other.what_if(done)["titre"] > 5.0
 
 
+def test_an_agent_that_samples_from_its_space_suggests_the_same_after_a_restart(tmp_path):
+    agent = "tests.support.agents:Sampler"
+    first, _ = (play(fermenter(tmp_path / name, agent=agent), 2) for name in ("a.db", "b.db"))
+    lose_caches(tmp_path / "b.db")
+    assert load_study(storage=tmp_path / "b.db", agent=agent).ask().do == first.ask().do
+
+
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory):
     """A study of two trials, of which the first has an outcome."""

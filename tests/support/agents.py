@@ -37,6 +37,15 @@ class Centre(Agent):
         return self.task.codec.to_action(np.full(self.task.action_space.shape, 0.5))
 
 
+class Sampler(Agent):
+    """Samples actions from its task's action space."""
+
+    modes = frozenset(Mode)
+
+    def act(self, observation):
+        return self.task.action_space.sample()
+
+
 class Odd(Centre):
     """Returns its action in another form, or misbehaves; ``what`` says how."""
 
