@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cbo_gym import Execution, evaluate, sweep
+from cbo_gym import Execution, evaluate, leaderboard, sweep
 from cbo_gym.agent_registry.finding import create_agent, find_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents import GPUCB, MCBO
@@ -98,6 +98,16 @@ def test_batches_that_cannot_be_are_refused():
 
 
 # Callbacks ---------------------------------------------------------------------------------------------------
+
+
+def test_runs_in_batches_are_compared_apart(tmp_path):
+    for batch in (1, 2):
+        assert sweep(["Random", Centre], ENV, 1, tmp_path, horizon=4, batch=batch)["finished"] == 2
+    assert sweep(["Random", Centre], ENV, 1, tmp_path, horizon=4, batch=2)["resumed"] == 2
+    labels = leaderboard(tmp_path).per_env["env"].unique().sort().to_list()
+    assert labels == [f"{ENV}, T=4", f"{ENV}, T=4 in batches of 2"]
+    isolated = next(run for run in load_runs(tmp_path) if run.batch == 2 and run.isolated)
+    assert rounds_alike(isolated, evaluate(Centre(), ENV, 0, horizon=4, batch=2))
 
 
 @pytest.mark.usefixtures("coarse_search")
