@@ -1,27 +1,28 @@
-"""Operations on kernels, and the kernels of the agents as expressions of them."""
+"""Operations that build kernels from kernels, and the agents' kernels, which are built with them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
-from typing import Self
+from functools import reduce
+from operator import add
 
 import torch
 from torch import Tensor
 
-from cbo_gym._util.summation import add_up
 from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 from cbo_gym.agents.gp.kernels import Affine, Covariance, CrossCovariance, Function, Kernel, SquaredExponential
 
-VARIANCE_GAMMA = (2.0, 1.0)  # shape and rate of the prior of variances, whose mode is 1
+# Shape and rate of the gamma prior of variances, whose mode is 1.
+VARIANCE_GAMMA = (2.0, 1.0)
 
 
 class Operation(Kernel):
-    """A kernel composed of others; its hyper-parameters are the operation's own, then those of each part.
+    """A kernel composed of others, the parts. Its hyper-parameters are its own, then those of each part.
 
     Args:
         parts: the kernels.
-        hyperparameters: the operation's own hyper-parameters.
+        hyperparameters: the operation's own hyper-parameters; None if it has none.
     """
 
     def __init__(self, parts: Sequence[Kernel], hyperparameters: Hyperparameters | None = None) -> None:
@@ -41,13 +42,13 @@ class Operation(Kernel):
         for part in self.parts:
             part.set_zeros(zeros)
 
-    def with_categories(self, categories: Mapping[int, int]) -> Self:
-        made = copy(self)
-        made.parts = tuple(part.with_categories(categories) for part in self.parts)
-        return made
+    def with_categories(self, categories: Mapping[int, int]) -> Kernel:
+        copied = copy(self)
+        copied.parts = tuple(part.with_categories(categories) for part in self.parts)
+        return copied
 
     def split(self, theta: Tensor) -> list[Tensor]:
-        """Return the hyper-parameters of each part, ``... x k`` to ``... x k_i``, the operation's own first."""
+        """Split ``... x k`` into the operation's own hyper-parameters and those of each part, ``... x k_i`` each."""
         return list(theta.split(self._sizes, -1))
 
     def with_lengthscale(self, length: float) -> Tensor:
@@ -55,7 +56,7 @@ class Operation(Kernel):
 
 
 class Sum(Operation):
-    """The sum of kernels, of independent functions."""
+    """The sum of kernels: the covariance of a sum of independent functions."""
 
     def __init__(self, *parts: Kernel) -> None:
         super().__init__(parts)
@@ -67,12 +68,12 @@ class Sum(Operation):
         ]
 
         def covariance(points: Tensor) -> Covariance:
-            crosses, variances, to_points, to_theta = zip(*(part(points) for part in functions), strict=True)
+            crosses, variances, to_points, to_theta = zip(*(function(points) for function in functions), strict=True)
             return Covariance(
-                add_up(crosses[1:], crosses[0]),
-                add_up(variances[1:], variances[0]),
-                lambda *gradients: add_up([pull(*gradients) for pull in to_points[1:]], to_points[0](*gradients)),
-                lambda gradient: torch.cat([pull(gradient) for pull in to_theta], -1),
+                reduce(add, crosses),
+                reduce(add, variances),
+                lambda *gradients: reduce(add, [pullback(*gradients) for pullback in to_points]),
+                lambda gradient: torch.cat([pullback(gradient) for pullback in to_theta], -1),
             )
 
         return covariance
@@ -82,11 +83,11 @@ class Sum(Operation):
             part.draw(part_theta, generator, count)
             for part, part_theta in zip(self.parts, self.split(theta)[1:], strict=True)
         ]
-        return lambda points: add_up([function(points) for function in drawn[1:]], drawn[0](points))
+        return lambda points: reduce(add, [function(points) for function in drawn])
 
 
 class Product(Operation):
-    """The product of two kernels; draws need :meth:`Kernel.features` of the first."""
+    """The product of two kernels. Functions can be drawn from it if the first has :meth:`Kernel.features`."""
 
     def __init__(self, first: Kernel, second: Kernel) -> None:
         super().__init__([first, second])
@@ -114,13 +115,14 @@ class Product(Operation):
         features = self.parts[0].features(thetas[0])
         if features is None:
             return super().draw(theta, generator, count)
-        size, of_points = features
+        # The inner product of the features with as many independent functions drawn from the second kernel.
+        size, map_features = features
         drawn = self.parts[1].draw(thetas[1], generator, count * size)
-        return lambda points: (drawn(points).unflatten(-1, (count, size)) * of_points(points).unsqueeze(-2)).sum(-1)
+        return lambda points: (drawn(points).unflatten(-1, (count, size)) * map_features(points).unsqueeze(-2)).sum(-1)
 
 
 class Scale(Operation):
-    """A variance times a kernel; its logarithm is the first hyper-parameter.
+    """A kernel times a variance, whose logarithm is the first hyper-parameter.
 
     Args:
         kernel: the kernel.
@@ -131,9 +133,9 @@ class Scale(Operation):
         super().__init__([kernel], Hyperparameters.gamma(*VARIANCE_GAMMA) if variance is None else variance)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        variance, inner = self.split(theta)
-        total = variance.squeeze(-1) if log_scale is None else variance.squeeze(-1) + log_scale
-        function = self.parts[0].at(inner, data, total)
+        log_variance, inner_theta = self.split(theta)
+        total = log_variance.squeeze(-1) if log_scale is None else log_variance.squeeze(-1) + log_scale
+        function = self.parts[0].at(inner_theta, data, total)
 
         def covariance(points: Tensor) -> Covariance:
             scaled = function(points)
@@ -147,9 +149,9 @@ class Scale(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        variance, inner = self.split(theta)
-        drawn = self.parts[0].draw(inner, generator, count)
-        return lambda points: (0.5 * variance).exp().unsqueeze(-2) * drawn(points)
+        log_variance, inner_theta = self.split(theta)
+        drawn = self.parts[0].draw(inner_theta, generator, count)
+        return lambda points: (0.5 * log_variance).exp().unsqueeze(-2) * drawn(points)
 
 
 class OnColumns(Operation):
@@ -157,7 +159,7 @@ class OnColumns(Operation):
 
     Args:
         kernel: the kernel.
-        columns: the inputs.
+        columns: the inputs that the kernel has, consecutive.
     """
 
     def __init__(self, kernel: Kernel, columns: slice) -> None:
@@ -171,7 +173,7 @@ class OnColumns(Operation):
     def set_zeros(self, zeros: Tensor) -> None:
         self.parts[0].set_zeros(zeros[self.columns])
 
-    def with_categories(self, categories: Mapping[int, int]) -> Self:
+    def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         first, stop = self.columns.start or 0, self.columns.stop
         return super().with_categories(
             {index - first: count for index, count in categories.items() if first <= index < stop}
@@ -182,9 +184,10 @@ class OnColumns(Operation):
 
         def covariance(points: Tensor) -> Covariance:
             selected = points[..., self.columns]
-            several = selected.dim() == 3 > data.dim() and selected.shape[1] > 1
-            if several and self.parts[0].broadcasts_gradients and (selected == selected[:, :1]).all():
-                selected = selected[:, :1]  # an action, which is the same in all samples of a rollout
+            # All samples of a rollout have the same action, so that its covariances are computed once.
+            has_samples = selected.dim() == 3 and data.dim() < 3 and selected.shape[1] > 1
+            if has_samples and self.parts[0].broadcasts_gradients and (selected == selected[:, :1]).all():
+                selected = selected[:, :1]
             inner = function(selected)
 
             def to_points(cross: Tensor, variance: Tensor) -> Tensor:
@@ -203,12 +206,14 @@ class OnColumns(Operation):
     def features(self, theta: Tensor) -> tuple[int, Function] | None:
         if (features := self.parts[0].features(theta)) is None:
             return None
-        size, of_points = features
-        return size, lambda points: of_points(points[..., self.columns])
+        size, map_features = features
+        return size, lambda points: map_features(points[..., self.columns])
 
 
 class Stacked(Operation):
-    """The sum of copies of a kernel of one input, one copy for each input, computed as one stack.
+    """The sum over all inputs of one kernel of one input. Each input has hyper-parameters of its own.
+
+    The copies of the kernel are computed together, along the first dimension of the tensors.
 
     Args:
         kernel: a kernel of one input.
@@ -227,10 +232,8 @@ class Stacked(Operation):
     def structure(self) -> Hashable:
         return super().structure, self._dim
 
-    def with_categories(self, categories: Mapping[int, int]) -> Self:
-        if categories:
-            raise NotImplementedError("a stack of one kernel takes no categories")
-        return self
+    # Categories are not supported.
+    with_categories = Kernel.with_categories
 
     def set_zeros(self, zeros: Tensor) -> None:
         """Do nothing, because all copies start from the same hyper-parameters."""
@@ -238,48 +241,47 @@ class Stacked(Operation):
     def with_lengthscale(self, length: float) -> Tensor:
         return self.parts[0].with_lengthscale(length).repeat(self._dim)
 
-    def _copies(self, theta: Tensor) -> Tensor:
-        """Return hyper-parameters of the copies, ``... x (d k)`` to ``d x ... x k``."""
+    def _split_theta(self, theta: Tensor) -> Tensor:
+        """Return the hyper-parameters of each copy, ``... x (d k)`` to ``d x ... x k``."""
         return theta.unflatten(-1, (self._dim, -1)).movedim(-2, 0)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        batch, copies = data.shape[:-2], self._copies(theta)
-        aligned = copies.reshape(self._dim, *[1] * (len(batch) + 1 - theta.dim()), *copies.shape[1:])
+        batch, thetas = data.shape[:-2], self._split_theta(theta)
+        # Insert dimensions of size 1 if several sets of data share the hyper-parameters.
+        aligned = thetas.reshape(self._dim, *[1] * (len(batch) + 1 - theta.dim()), *thetas.shape[1:])
         function = self.parts[0].at(aligned, _split_inputs(data), log_scale)
 
         def covariance(points: Tensor) -> Covariance:
-            single = function(_split_inputs(points.reshape(*batch, -1, self._dim)))
+            by_input = function(_split_inputs(points.reshape(*batch, -1, self._dim)))
 
-            def of_copies(gradient: Tensor) -> Tensor:
-                return gradient.reshape(single.cross.shape[1:]).expand(single.cross.shape)
+            def repeat(gradient: Tensor, like: Tensor) -> Tensor:
+                return gradient.reshape(like.shape[1:]).expand(like.shape)
 
             def to_points(cross: Tensor, variance: Tensor) -> Tensor:
-                variances = variance.reshape(single.variance.shape[1:]).expand(single.variance.shape)
-                return single.to_points(of_copies(cross), variances).squeeze(-1).movedim(0, -1).reshape(points.shape)
+                slopes = by_input.to_points(repeat(cross, by_input.cross), repeat(variance, by_input.variance))
+                return slopes.squeeze(-1).movedim(0, -1).reshape(points.shape)
 
             return Covariance(
-                single.cross.sum(0).reshape(*points.shape[:-1], data.shape[-2]),
-                single.variance.sum(0).reshape(points.shape[:-1]),
+                by_input.cross.sum(0).reshape(*points.shape[:-1], data.shape[-2]),
+                by_input.variance.sum(0).reshape(points.shape[:-1]),
                 to_points,
-                lambda gradient: single.to_theta(of_copies(gradient)).movedim(0, -2).flatten(-2),
+                lambda gradient: by_input.to_theta(repeat(gradient, by_input.cross)).movedim(0, -2).flatten(-2),
             )
 
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        drawn = [self.parts[0].draw(part_theta, generator, count) for part_theta in self._copies(theta)]
-        return lambda points: add_up(
-            [function(points[..., [index]]) for index, function in enumerate(drawn)], torch.zeros_like(points[..., :1])
-        )
+        drawn = [self.parts[0].draw(copy_theta, generator, count) for copy_theta in self._split_theta(theta)]
+        return lambda points: reduce(add, [function(points[..., [i]]) for i, function in enumerate(drawn)])
 
 
 def _split_inputs(points: Tensor) -> Tensor:
-    """Split points ``... x d`` into d stacked sets of points with one coordinate, ``d x ... x 1``."""
+    """Return the d inputs of points one after another, ``... x d`` to ``d x ... x 1``."""
     return points.movedim(-1, 0).unsqueeze(-1)
 
 
 def short_kernel(dim: int) -> Kernel:
-    """Return a variance times a squared exponential whose prior expects short lengthscales."""
+    """Return ``v RBF(x)``, with a prior that expects short lengthscales."""
     return Scale(SquaredExponential.with_gamma_prior(dim))
 
 
@@ -294,9 +296,8 @@ def two_part_kernel(dim: int, first: int) -> Kernel:
 def additive_kernel(dim: int) -> Kernel:
     """Return ``v RBF(x) + sum_i w_i RBF_i(x_i)``: the orders d and 1 of Duvenaud et al. (2011).
 
-    Structural equations are often sums of functions of one parent each. This kernel learns such a function from all
-    data, whatever the values of the other parents. A kernel of all inputs learns only from data that are near in every
-    input.
+    Structural equations are often sums of functions of one parent each. This kernel learns each of them from all data,
+    whatever the values of the other parents. A kernel of all inputs learns only from data that are near in every input.
 
     References:
         Duvenaud, Nickisch & Rasmussen (2011), Additive Gaussian processes.
@@ -312,8 +313,8 @@ def mechanism_kernel(dim: int, parents: int) -> Kernel:
     that were never observed, which are frequent when a chain is optimised. A stationary kernel returns to the mean
     there, with a variance that is far too small.
 
-    Without actions, there is only the smooth part. An affine part would extrapolate a trend of a few noisy values with
-    too much confidence, and the search would move to the end of the parent's domain.
+    Without actions there is only the smooth part. An affine part would extrapolate a trend of a few noisy values with
+    too much confidence, and a search would move to the end of the parent's domain.
 
     Args:
         dim: number of inputs.

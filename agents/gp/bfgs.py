@@ -1,4 +1,4 @@
-"""Maxima of several functions at once, each with its own quasi-Newton state."""
+"""Local maxima of several functions at once by BFGS, for the fits of several GPs whose densities share tensors."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SUFFICIENT = 1e-4  # share of the gain that the slope promises with which a step is accepted (Armijo)
-MAX_STEP = 2.0  # in every coordinate
-MIN_SHRINK, MAX_SHRINK = 0.1, 0.5  # of a step that was not accepted
-MAX_SHRINKS = 20
-FLAT = 1e-5  # greatest slope at which an ascent ends
-CURVED = 1e-10  # least cosine between a step and the change of slopes that updates a state
+# A step is accepted if it gains this share of what the slope promises (Armijo).
+SUFFICIENT = 1e-4
+# Greatest absolute change of a coordinate in one step.
+MAX_STEP = 2.0
+# Limits of the factor by which a step shrinks if it is not accepted, and the number of times until the ascent ends.
+MIN_SHRINK, MAX_SHRINK, MAX_SHRINKS = 0.1, 0.5, 20
+# An ascent ends if no slope is greater.
+FLAT = 1e-5
+# The inverse Hessian is updated only if the cosine between a step and the change of slopes is greater.
+CURVED = 1e-10
 
-#: Points ``a x k`` of the functions with some indices, ``(a,)`` -> values ``(a,)`` and slopes ``a x k``
+#: Points ``a x k`` and the indices of a functions, ``(a,)`` -> their values ``(a,)`` and slopes ``a x k``.
 Functions = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
 class Ascents:
-    """The state of ascents of h functions of k numbers.
+    """The ends of the ascents of h functions of k numbers.
 
     Attributes:
-        points: the best points so far, ``h x k``.
+        points: the best points, ``h x k``.
         values: the values there, ``(h,)``.
         inverses: approximations of the inverse of the negative Hessian, ``h x k x k``; 0 before the first update.
     """
@@ -44,15 +48,13 @@ def maximise(
 ) -> Ascents:
     """Return local maxima of h functions within bounds, by projected BFGS with backtracking.
 
-    Every call of ``functions`` evaluates the next point of all ascents that go on.
-
     Args:
-        functions: the functions; -inf where there is no value.
+        functions: the functions; their value is -inf where they are not defined.
         starts: the first points, ``h x k``.
         lower: lower bounds, ``(k,)``.
         upper: upper bounds, ``(k,)``.
         iterations: the greatest number of accepted steps.
-        gain: gain of a step, relative to the absolute value or 1, at which an ascent ends.
+        gain: an ascent ends if a step gains less than this share of the absolute value, or of 1 if that is greater.
         inverses: initial :attr:`Ascents.inverses`, from similar functions; None if unknown.
     """
     count, dim = starts.shape
@@ -60,13 +62,14 @@ def maximise(
     inverses = np.zeros((count, dim, dim)) if inverses is None else inverses.copy()
     values, slopes = functions(points, np.arange(count))
     steps, sizes = np.zeros_like(points), np.zeros(count)
-    shrinks, taken = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
-    fresh = going = np.isfinite(values)
-    while going.any():
-        steps[fresh] = _directions(points[fresh], slopes[fresh], inverses[fresh], lower, upper)
-        sizes[fresh], shrinks[fresh] = 1.0, 0
-        going = going & (np.abs(steps).max(-1) > 0.0)
-        active = going.nonzero()[0]
+    shrinks, steps_taken = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
+    # Ascents that need a new direction, and those that have not ended.
+    arrived = running = np.isfinite(values)
+    while running.any():
+        steps[arrived] = _directions(points[arrived], slopes[arrived], inverses[arrived], lower, upper)
+        sizes[arrived], shrinks[arrived] = 1.0, 0
+        running = running & (np.abs(steps).max(-1) > 0.0)
+        active = running.nonzero()[0]
         if not len(active):
             break
         trial = np.clip(points[active] + sizes[active, None] * steps[active], lower, upper)
@@ -74,21 +77,21 @@ def maximise(
         trial_values, trial_slopes = functions(trial, active)
         rise = (moves * slopes[active]).sum(-1)
         accepted = trial_values >= values[active] + SUFFICIENT * rise
-        fresh = np.zeros(count, dtype=bool)
-        fresh[active[accepted]] = True
-        new, old = active[accepted], active[~accepted]
-        inverses[new] = _update_inverses(inverses[new], moves[accepted], slopes[new] - trial_slopes[accepted])
-        gains = trial_values[accepted] - values[new]
-        scale = np.maximum(1.0, np.maximum(np.abs(values[new]), np.abs(trial_values[accepted])))
-        points[new], values[new], slopes[new] = trial[accepted], trial_values[accepted], trial_slopes[accepted]
-        taken[new] += 1
-        going[new] = (gains > gain * scale) & (taken[new] < iterations)
+        moved, stayed = active[accepted], active[~accepted]
+        inverses[moved] = _update_inverses(inverses[moved], moves[accepted], slopes[moved] - trial_slopes[accepted])
+        gains = trial_values[accepted] - values[moved]
+        scale = np.maximum(1.0, np.maximum(np.abs(values[moved]), np.abs(trial_values[accepted])))
+        points[moved], values[moved], slopes[moved] = trial[accepted], trial_values[accepted], trial_slopes[accepted]
+        steps_taken[moved] += 1
+        running[moved] = (gains > gain * scale) & (steps_taken[moved] < iterations)
+        # Shrink the other steps to the vertex of the parabola through both values and the slope.
         with np.errstate(all="ignore"):
-            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - trial_values[~accepted] + values[old])
-        sizes[old] *= np.clip(np.nan_to_num(vertex, nan=0.0), MIN_SHRINK, MAX_SHRINK)
-        shrinks[old] += 1
-        going[old] = shrinks[old] < MAX_SHRINKS
-        fresh &= going
+            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - trial_values[~accepted] + values[stayed])
+        sizes[stayed] *= np.clip(np.nan_to_num(vertex, nan=0.0), MIN_SHRINK, MAX_SHRINK)
+        shrinks[stayed] += 1
+        running[stayed] = shrinks[stayed] < MAX_SHRINKS
+        arrived = np.zeros(count, dtype=bool)
+        arrived[moved] = running[moved]
     return Ascents(points, values, inverses)
 
 
@@ -107,15 +110,15 @@ def _directions(
 
 
 def _update_inverses(inverses: np.ndarray, moves: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return BFGS updates of inverse Hessians, if the curvature along the step has the right sign."""
+    """Return BFGS updates, unless a move lacks a maximum's curvature; ``changes`` are how much the slopes decreased."""
     product = (moves * changes).sum(-1)
     lengths = np.linalg.norm(moves, axis=-1) * np.linalg.norm(changes, axis=-1)
     is_curved = product > CURVED * lengths
     safe = np.where(is_curved, product, 1.0)
     scale = safe / np.maximum((changes**2).sum(-1), 1e-300)
     identity = np.eye(moves.shape[-1])
-    unknown = np.abs(inverses).max((-2, -1), initial=0.0) == 0.0
-    before = np.where(unknown[:, None, None], scale[:, None, None] * identity, inverses)
+    is_first = np.abs(inverses).max((-2, -1), initial=0.0) == 0.0
+    before = np.where(is_first[:, None, None], scale[:, None, None] * identity, inverses)
     shear = identity - moves[:, :, None] * changes[:, None] / safe[:, None, None]
     after = shear @ before @ shear.transpose(0, 2, 1) + moves[:, :, None] * moves[:, None] / safe[:, None, None]
     return np.where(is_curved[:, None, None], after, inverses)

@@ -1,7 +1,7 @@
 """The posterior density of the hyper-parameters of GPs given their data, and fits of several GPs at once.
 
-GPs whose kernels and noise have the same structure are *stacked*: their densities and gradients are one computation,
-and each has a state of L-BFGS-B of its own. GPs with fewer data are padded.
+GPs whose kernels and noise have the same structure are *stacked*: their densities and gradients are computed together,
+with the data padded to one size. Each GP has its own state of BFGS.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from cbo_gym.agents.gp.noise import Noise
 from cbo_gym.agents.gp.posterior import BLOCK_ENTRIES
 
 FIT_ITERATIONS = 100
-RELATIVE_GAIN = 1e-6  # gain in log density per datum below which a fit stops
-REFINING_GAIN = 1e-5  # of the fits to all data that follow fits to a part of them
-COARSE_GAIN = 1e-4  # of the fits to a part of the data
-JITTERS = (1e-8, 1e-7, 1e-6)  # added to the diagonal of a covariance that is indefinite because of rounding
-LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # among which the starting point of a second fit is chosen
-COARSE_SIZE = 64  # data of the fits that choose between starting points
-# Number of data, relative to a part of them, from which on another fit to the part takes less time than it saves.
+# A fit stops if a step gains less, in log density per datum: usually, after a fit to fewer data, and in the first fit
+# to a part of the data.
+RELATIVE_GAIN, REFINING_GAIN, COARSE_GAIN = 1e-6, 1e-5, 1e-4
+# Added to the diagonal of a covariance that is indefinite because of rounding, until one suffices.
+JITTERS = (1e-8, 1e-7, 1e-6)
+# The second fit starts from the most probable of these.
+LENGTHSCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+# Number of data of the fits that choose between starting points.
+COARSE_SIZE = 64
+# With this many data for each one of a part, a fit to the part takes less time than it saves.
 WORTHWHILE = 1.75
 
 
@@ -39,7 +42,7 @@ class Regression:
 
     Attributes:
         kernel: the prior of the latent function.
-        noise: the noise model, whose data are the points.
+        noise: the noise model, after ``set_data`` with the points.
         points: inputs, ``n x d``.
         targets: standardised outputs, ``(n,)``.
         errors: variances of the targets' stated errors, which are added to the noise, ``(n,)``.
@@ -61,11 +64,11 @@ class Regression:
 
     @property
     def structure(self) -> Hashable:
-        """Key that regressions must share to be fitted together; it includes about the same number of data."""
-        size = round(4.0 * math.log2(len(self.targets)))
-        return self.kernel.structure, self.noise.structure, self.centred, size, self.points.device
+        """Key that regressions must share to be fitted together. They have about the same number of data."""
+        size_class = round(4.0 * math.log2(len(self.targets)))
+        return self.kernel.structure, self.noise.structure, self.centred, size_class, self.points.device
 
-    def part(self, count: int) -> Regression:
+    def subset(self, count: int) -> Regression:
         """Return the regression on ``count`` of the data, evenly spaced."""
         chosen = torch.linspace(0, len(self.targets) - 1, count).round().long()
         return replace(self, points=self.points[chosen], targets=self.targets[chosen], errors=self.errors[chosen])
@@ -75,7 +78,7 @@ class LogPosterior:
     """Log of the marginal likelihood times the prior of the hyper-parameters, divided by the number of data.
 
     Args:
-        regressions: g regressions of one structure, each at least one datum.
+        regressions: g regressions of one structure, each with at least one datum.
     """
 
     def __init__(self, regressions: Sequence[Regression]) -> None:
@@ -92,10 +95,11 @@ class LogPosterior:
         errors = pad_sequence([regression.errors for regression in regressions], batch_first=True)
         features = [regression.noise.features(regression.points) for regression in regressions]
         counts = torch.tensor([len(regression.targets) for regression in regressions]).to(points)
-        known = torch.arange(targets.shape[1], device=counts.device) < counts[:, None]
+        is_datum = torch.arange(targets.shape[1], device=counts.device) < counts[:, None]
         priors = torch.stack([numbers.prior for numbers in hyperparameters]).to(points)
-        self._data = points, targets, errors, pad_sequence(features, batch_first=True), known, counts, priors
-        self._padded = not bool(known.all())
+        self._data = points, targets, errors, pad_sequence(features, batch_first=True), is_datum, counts, priors
+        self._padded = not bool(is_datum.all())
+        # The last regressions that were selected, and their data.
         self._last: tuple[tuple[int, ...], list[Tensor]] = (), []
 
     def __call__(self, theta: np.ndarray, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -103,75 +107,79 @@ class LogPosterior:
 
         Args:
             theta: hyper-parameters, ``h x k``.
-            rows: the regression of each, h in number.
+            rows: index of the regression of each, h in number.
 
         Returns:
             -inf and zeros where the covariance matrix cannot be factorised.
         """
         density, gradient = self._in_blocks(self._with_gradients, theta, rows)
-        possible = np.isfinite(density)
-        if possible.all():
+        is_defined = np.isfinite(density)
+        if is_defined.all():
             return density, gradient
-        return np.where(possible, density, -np.inf), np.where(possible[:, None], gradient, 0.0)
+        return np.where(is_defined, density, -np.inf), np.where(is_defined[:, None], gradient, 0.0)
 
     def densities(self, theta: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        """Return the densities of :meth:`__call__` alone, which take a third of the time."""
-        (density,) = self._in_blocks(self._alone, theta, rows)
+        """Return only the densities of :meth:`__call__`, in a third of the time."""
+        (density,) = self._in_blocks(self._without_gradients, theta, rows)
         return np.where(np.isfinite(density), density, -np.inf)
 
     def _in_blocks(
         self, function: Callable[[Tensor, list[Tensor]], tuple[Tensor, ...]], theta: np.ndarray, rows: Sequence[int]
     ) -> list[np.ndarray]:
-        """Return a function's results at hyper-parameters and rows, computed in blocks that fit a cache."""
+        """Return the results of a function of hyper-parameters and data, computed in blocks that fit a cache."""
         size = max(1, BLOCK_ENTRIES // self._data[1].shape[1] ** 2)
         results = []
         with torch.inference_mode():
             for start in range(0, len(rows), size):
-                data = self._rows(tuple(rows[start : start + size]))
+                data = self._select(tuple(rows[start : start + size]))
                 results.append(function(torch.from_numpy(theta[start : start + size]).to(data[0]), data))
-            return [torch.cat(parts).cpu().numpy() for parts in zip(*results, strict=True)]
+            return [torch.cat(blocks).cpu().numpy() for blocks in zip(*results, strict=True)]
 
-    def _rows(self, rows: tuple[int, ...]) -> list[Tensor]:
+    def _select(self, rows: tuple[int, ...]) -> list[Tensor]:
         """Return the data and priors of some of the regressions."""
         if self._last[0] != rows:
-            self._last = rows, [part[list(rows)] for part in self._data]
+            self._last = rows, [tensor[list(rows)] for tensor in self._data]
         return self._last[1]
 
     def _factorise(self, theta: Tensor, data: list[Tensor]) -> tuple[Covariance, Tensor, Tensor, Tensor]:
-        """Return prior covariances, roots with the noise, residuals ``h x n x 1``, and the fitted noise ``h x n``."""
-        points, targets, errors, features, known, _, _ = data
+        """Return the prior covariances of the data, and the Cholesky factors of their sums with the noise.
+
+        The last two results are the residuals, ``h x n x 1``, and the part of the noise that is fitted, ``h x n``.
+        """
+        points, targets, errors, features, is_datum, _, _ = data
         kernel_theta, noise_theta, mean = theta.split_with_sizes(self._sizes, -1)
         covariance = self._kernel.at(kernel_theta, points)(points)
-        varying = torch.bmm(features, noise_theta.unsqueeze(-1)).squeeze(-1).exp_()
-        matrix, noise, residuals = covariance.cross.clone(), self._base + varying + errors, targets - mean
+        fitted_noise = torch.bmm(features, noise_theta.unsqueeze(-1)).squeeze(-1).exp_()
+        matrix, noise, residuals = covariance.cross.clone(), self._base + fitted_noise + errors, targets - mean
         if self._padded:
-            matrix.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)
-            noise, residuals = noise.where(known, 1.0), residuals.where(known, 0.0)
+            matrix.masked_fill_(~(is_datum.unsqueeze(-1) & is_datum.unsqueeze(-2)), 0.0)
+            noise, residuals = noise.where(is_datum, 1.0), residuals.where(is_datum, 0.0)
         matrix.diagonal(dim1=-2, dim2=-1).add_(noise)
-        return covariance, _factor(matrix), residuals.unsqueeze(-1), varying
+        return covariance, _factor(matrix), residuals.unsqueeze(-1), fitted_noise
 
     def _density(
         self, theta: Tensor, data: list[Tensor], root: Tensor, residuals: Tensor, weights: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return densities, and the gradients of the priors; ``weights`` are the solutions for the residuals."""
+        """Return densities, and the gradients of the log priors; ``weights`` are the inverse times the residuals."""
         prior_density, prior_gradient = self._kernel.log_prior(theta, data[-1])
         density = -0.5 * torch.bmm(residuals.mT, weights).view(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return (density + prior_density) / data[-2] - 0.5 * math.log(2.0 * math.pi), prior_gradient
 
-    def _alone(self, theta: Tensor, data: list[Tensor]) -> tuple[Tensor, ...]:
+    def _without_gradients(self, theta: Tensor, data: list[Tensor]) -> tuple[Tensor, ...]:
         _, root, residuals, _ = self._factorise(theta, data)
         return self._density(theta, data, root, residuals, torch.cholesky_solve(residuals, root))[:1]
 
     def _with_gradients(self, theta: Tensor, data: list[Tensor]) -> tuple[Tensor, ...]:
-        covariance, root, residuals, varying = self._factorise(theta, data)
-        _, _, _, features, known, count, _ = data
-        inverse = torch.cholesky_inverse(root).mT  # symmetric, and stored by columns
+        covariance, root, residuals, fitted_noise = self._factorise(theta, data)
+        _, _, _, features, is_datum, count, _ = data
+        # The inverse is symmetric, but stored by columns; the transpose is stored by rows.
+        inverse = torch.cholesky_inverse(root).mT
         weights = torch.bmm(inverse, residuals)
-        # With respect to the covariance matrix.
+        # Gradient with respect to the covariance matrix.
         slope = torch.baddbmm(inverse, weights, weights.mT, beta=-0.5, alpha=0.5)
         if self._padded:
-            slope.masked_fill_(~(known.unsqueeze(-1) & known.unsqueeze(-2)), 0.0)
-        by_noise = torch.bmm((slope.diagonal(dim1=-2, dim2=-1) * varying).unsqueeze(-2), features).squeeze(-2)
+            slope.masked_fill_(~(is_datum.unsqueeze(-1) & is_datum.unsqueeze(-2)), 0.0)
+        by_noise = torch.bmm((slope.diagonal(dim1=-2, dim2=-1) * fitted_noise).unsqueeze(-2), features).squeeze(-2)
         gradient = torch.cat([covariance.to_theta(slope), by_noise, weights.sum(-2)], -1)
         density, prior_gradient = self._density(theta, data, root, residuals, weights)
         return density, (gradient + prior_gradient) / count.unsqueeze(-1)
@@ -184,13 +192,13 @@ class LogPosterior:
         gain: float = RELATIVE_GAIN,
         inverses: np.ndarray | None = None,
     ) -> Ascents:
-        """Return local maxima from each start; its points are complete hyper-parameters, ``h x k``.
+        """Return local maxima; their points are complete hyper-parameters, ``h x k``.
 
         Args:
             starts: hyper-parameters, ``h x k``.
-            rows: the regression of each, h in number.
-            iterations: the greatest number of steps.
-            gain: gain in density, relative to its absolute value or 1, at which to stop.
+            rows: index of the regression of each, h in number.
+            iterations: as for :func:`~cbo_gym.agents.gp.bfgs.maximise`.
+            gain: likewise.
             inverses: inverse Hessians of similar densities, ``h x f x f`` for f free hyper-parameters.
         """
         row_array = np.asarray(rows)
@@ -201,8 +209,7 @@ class LogPosterior:
             density, slope = self(theta, row_array[active].tolist())
             return density, slope[:, self._free]
 
-        first = starts[:, self._free]
-        ascents = maximise(densities, first, self._lower, self._upper, iterations, gain, inverses)
+        ascents = maximise(densities, starts[:, self._free], self._lower, self._upper, iterations, gain, inverses)
         ends = starts.copy()
         ends[:, self._free] = ascents.points
         return replace(ascents, points=ends)
@@ -214,9 +221,9 @@ def _factor(matrix: Tensor) -> Tensor:
     if not failed.any():
         return root
     for jitter in JITTERS:
-        wrong = failed.nonzero()[:, 0]
-        more = matrix[wrong] + jitter * torch.eye(matrix.shape[-1]).to(matrix)
-        root[wrong], failed[wrong] = torch.linalg.cholesky_ex(more)
+        rows = failed.nonzero()[:, 0]
+        jittered = matrix[rows] + jitter * torch.eye(matrix.shape[-1]).to(matrix)
+        root[rows], failed[rows] = torch.linalg.cholesky_ex(jittered)
     return root.masked_fill(failed.bool()[:, None, None], torch.nan)
 
 
@@ -226,7 +233,7 @@ class Fit:
 
     Attributes:
         theta: the hyper-parameters, ``(k,)``.
-        inverse: inverse of the density's negative Hessian in the f free numbers, ``f x f``; None before a fit.
+        inverse: inverse of the negative Hessian of the density, in the f free ones, ``f x f``; None before a fit.
     """
 
     theta: Tensor
@@ -240,10 +247,10 @@ def fit(
 
     Args:
         regressions: the GPs, each with at least one datum.
-        starts: the hyper-parameters of each from which its fit starts.
-        searches: whether to start a second fit, from the most probable of ``LENGTHSCALES``. The posterior density often
-            has two modes, one in which fast variation is signal and one in which it is noise, and a fit that starts
-            where the last one ended would stay in its mode.
+        starts: hyper-parameters from which the fit of each GP starts.
+        searches: for each GP, whether a second fit starts from the most probable of ``LENGTHSCALES``. The posterior
+            density often has two modes, one in which fast variation is signal and one in which it is noise, and a fit
+            that starts where the last one ended would stay in its mode.
         iterations: the greatest number of iterations.
     """
     groups: dict[tuple[Hashable, bool], list[int]] = defaultdict(list)
@@ -253,9 +260,10 @@ def fit(
     for (_, search), indices in groups.items():
         group = [regressions[index] for index in indices]
         first = np.stack([starts[index].theta.numpy() for index in indices])
-        size = int(group[0].hyperparameters.free.sum())
+        free_count = int(group[0].hyperparameters.free.sum())
         last_inverses = [starts[index].inverse for index in indices]
-        inverses = np.stack([np.zeros((size, size)) if inverse is None else inverse for inverse in last_inverses])
+        unknown = np.zeros((free_count, free_count))
+        inverses = np.stack([unknown if inverse is None else inverse for inverse in last_inverses])
         if search:
             ascents = _fit_twice(group, first, inverses, iterations)
         else:
@@ -266,10 +274,10 @@ def fit(
 
 
 def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: np.ndarray, iterations: int) -> Ascents:
-    """Fit from given starts and from the best lengthscales; with many data, first to parts of them."""
+    """Fit from the starts ``first`` and from the best lengthscales; with many data, first to parts of them."""
     count, rows = len(first), list(range(len(first)))
-    size = max(len(regression.targets) for regression in regressions)
-    parts = [[regression.part(part) for regression in regressions] for part in _sizes_of_parts(size)]
+    sizes = _sizes_of_parts(max(len(regression.targets) for regression in regressions))
+    parts = [[regression.subset(size) for regression in regressions] for size in sizes]
     posterior, *larger = map(LogPosterior, [*parts, regressions])
     scaled = np.stack([_with_lengthscales(regression) for regression in regressions], axis=1)
     densities = posterior.densities(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
@@ -286,13 +294,13 @@ def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: n
 
 def _sizes_of_parts(size: int) -> list[int]:
     """Return the numbers of data of the fits that precede a fit to ``size`` data, each twice the last."""
-    parts = [COARSE_SIZE] if size >= 1.5 * COARSE_SIZE else []
-    while parts and size >= WORTHWHILE * 2 * parts[-1]:
-        parts.append(2 * parts[-1])
-    return parts
+    sizes = [COARSE_SIZE] if size >= 1.5 * COARSE_SIZE else []
+    while sizes and size >= WORTHWHILE * 2 * sizes[-1]:
+        sizes.append(2 * sizes[-1])
+    return sizes
 
 
 def _with_lengthscales(regression: Regression) -> np.ndarray:
-    """Return the initial hyper-parameters, with each of ``LENGTHSCALES`` for all inputs, one row each."""
+    """Return the initial hyper-parameters with each of ``LENGTHSCALES`` in turn for all inputs, one row each."""
     rest = regression.hyperparameters.start[len(regression.kernel.hyperparameters) :]
     return np.stack([torch.cat([regression.kernel.with_lengthscale(length), rest]) for length in LENGTHSCALES])

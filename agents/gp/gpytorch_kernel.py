@@ -1,4 +1,4 @@
-"""Any kernel of GPyTorch as a kernel of this package, with gradients by autograd."""
+"""Wrapper that makes any kernel of GPyTorch a kernel of this package, with gradients by autograd."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GPyTorchKernel(Kernel):
     """A kernel of GPyTorch, whose hyper-parameters are its raw parameters.
 
     Args:
-        module: the kernel; its parameters change with every call.
+        module: the kernel. Every call sets its parameters.
     """
 
     def __init__(self, module: gpytorch.kernels.Kernel) -> None:
@@ -32,10 +32,10 @@ class GPyTorchKernel(Kernel):
         parameters, limits = get_parameters_and_bounds(module)
         self._tensors = list(parameters.values())
         self._raw = Hyperparameters.flat(self._values())
-        free = (-math.inf, math.inf)
-        for bounds, index in ((self._raw.lower, 0), (self._raw.upper, 1)):
-            for part, name in zip(bounds.split(self._sizes), parameters, strict=True):
-                part[:] = torch.as_tensor(limits.get(name, free)[index])
+        unlimited = (-math.inf, math.inf)
+        for index, bounds in enumerate((self._raw.lower, self._raw.upper)):
+            for parameter_bounds, name in zip(bounds.split(self._sizes), parameters, strict=True):
+                parameter_bounds[:] = torch.as_tensor(limits.get(name, unlimited)[index])
         self._priors = list(module.named_priors())
 
     @property
@@ -74,24 +74,26 @@ class GPyTorchKernel(Kernel):
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         if log_scale is not None:
             raise NotImplementedError("kernels of GPyTorch cannot be parts of others; use its own operations")
-        if theta.dim() > 1:  # one GP, perhaps from several starts
+        if theta.dim() > 1:
+            # Several starts of the fit of one GP.
             return _stack([self.at(gp_theta, gp_data) for gp_theta, gp_data in zip(theta, data, strict=True)])
 
         def covariance(points: Tensor) -> Covariance:
             self._set(theta)
             flat = points.detach().reshape(-1, points.shape[-1])
             with torch.inference_mode(False), torch.enable_grad():
-                free, fixed = flat.clone().requires_grad_(True), data.clone()
-                outputs = self._module.forward(free, fixed), self._module.forward(free, free, diag=True)
+                x, fixed_data = flat.clone().requires_grad_(True), data.clone()
+                outputs = self._module.forward(x, fixed_data), self._module.forward(x, x, diag=True)
 
             def to_points(*gradients: Tensor) -> Tensor:
-                # The variance of a stationary kernel is constant.
-                pairs = [(output, up) for output, up in zip(outputs, gradients, strict=True) if output.requires_grad]
-                varying, upstream = zip(*((output, up.reshape(output.shape)) for output, up in pairs), strict=True)
-                return torch.autograd.grad(varying, free, upstream, retain_graph=True)[0].reshape(points.shape)
+                # Leave out the variance if it is constant, as that of a stationary kernel.
+                pairs = zip(outputs, gradients, strict=True)
+                terms = [(output, slope.reshape(output.shape)) for output, slope in pairs if output.requires_grad]
+                varying, slopes = zip(*terms, strict=True)
+                return torch.autograd.grad(varying, x, slopes, retain_graph=True)[0].reshape(points.shape)
 
             def to_theta(gradient: Tensor) -> Tensor:
-                return self._with_slope(theta, lambda: self._module.forward(free, fixed), lambda _: gradient)[1]
+                return self._with_slope(theta, lambda: self._module.forward(x, fixed_data), lambda _: gradient)[1]
 
             cross, variance = (output.detach() for output in outputs)
             shape = points.shape[:-1]
@@ -126,13 +128,15 @@ class GPyTorchKernel(Kernel):
 
 def _stack(functions: Sequence[CrossCovariance]) -> CrossCovariance:
     def covariance(points: Tensor) -> Covariance:
-        each = [function(gp_points) for function, gp_points in zip(functions, points, strict=True)]
+        single = [function(gp_points) for function, gp_points in zip(functions, points, strict=True)]
         return Covariance(
-            torch.stack([covariance.cross for covariance in each]),
-            torch.stack([covariance.variance for covariance in each]),
-            lambda *ups: torch.stack([covariance.to_points(*up) for covariance, *up in zip(each, *ups, strict=True)]),
-            lambda up: torch.stack(
-                [covariance.to_theta(gradient) for covariance, gradient in zip(each, up, strict=True)]
+            torch.stack([one_gp.cross for one_gp in single]),
+            torch.stack([one_gp.variance for one_gp in single]),
+            lambda *slopes: torch.stack(
+                [one_gp.to_points(*gp_slopes) for one_gp, *gp_slopes in zip(single, *slopes, strict=True)]
+            ),
+            lambda slope: torch.stack(
+                [one_gp.to_theta(gp_slope) for one_gp, gp_slope in zip(single, slope, strict=True)]
             ),
         )
 

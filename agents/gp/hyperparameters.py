@@ -1,4 +1,4 @@
-"""Hyper-parameters of kernels and noise models: flat vectors with priors and lower bounds."""
+"""Hyper-parameters of kernels and noise models: vectors of numbers with priors and bounds."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import torch
 from torch import Tensor
 
 FIELDS = ("start", "lower", "upper", "free", "is_lengthscale")
+# Rows of ``Hyperparameters.prior``: c, p, m, s and r.
 CONSTANT, PRECISION, LOCATION, SLOPE, RATE = range(5)
 
 
 @dataclass
 class Hyperparameters:
-    """Numbers that a fit varies, k of them, most of them logarithms of positive ones.
+    """The k hyper-parameters of a kernel or noise model. Most are logarithms of positive numbers.
 
-    The log density of the prior of a number t is ``c - p (t - m)^2 / 2 + s t - r exp(t)``. Flat and normal priors of t
-    have this form, and lognormal and gamma priors of exp(t).
+    The log density of the prior of a hyper-parameter t is ``c - p (t - m)^2 / 2 + s t - r exp(t)``. Flat and normal
+    priors of t have this form, and lognormal and gamma priors of exp(t).
 
     Attributes:
         start: where the first fit begins, ``(k,)``.
         lower: lower bounds, ``(k,)``.
         upper: upper bounds, ``(k,)``.
-        free: whether a fit varies them; the others keep their ``start``, ``(k,)``.
-        is_lengthscale: whether they are logarithms of lengthscales, ``(k,)``.
-        prior: c, p, m, s and r, ``5 x k``.
+        free: whether a fit varies each of them, ``(k,)``; the others keep their ``start``.
+        is_lengthscale: whether each of them is the logarithm of a lengthscale, ``(k,)``.
+        prior: c, p, m, s and r of each, ``5 x k``.
     """
 
     start: Tensor
@@ -39,7 +40,7 @@ class Hyperparameters:
 
     @classmethod
     def flat(cls, start: Sequence[float], free: bool = True) -> Self:
-        """Return numbers without a prior."""
+        """Return unbounded hyper-parameters without a prior."""
         values = torch.tensor(start, dtype=torch.float64)
         return cls(
             values,
@@ -52,32 +53,32 @@ class Hyperparameters:
 
     @classmethod
     def normal(cls, mean: Sequence[float], std: Sequence[float]) -> Self:
-        """Return numbers with normal priors, which start at their means."""
-        made = cls.flat(mean)
+        """Return hyper-parameters with normal priors, which start at their means."""
+        normal = cls.flat(mean)
         scale = torch.tensor(std, dtype=torch.float64)
-        made.prior[CONSTANT] = -scale.log() - 0.5 * math.log(2.0 * math.pi)
-        made.prior[PRECISION], made.prior[LOCATION] = scale**-2, made.start
-        return made
+        normal.prior[CONSTANT] = -scale.log() - 0.5 * math.log(2.0 * math.pi)
+        normal.prior[PRECISION], normal.prior[LOCATION] = scale**-2, normal.start
+        return normal
 
     @classmethod
     def lognormal(cls, location: Sequence[float], scale: Sequence[float]) -> Self:
         """Return logarithms of lognormal variables, which start at their modes."""
-        made = cls.normal(location, scale)
-        made.prior[SLOPE] = -1.0
-        made.start = made.start - torch.tensor(scale, dtype=torch.float64) ** 2
-        return made
+        logarithms = cls.normal(location, scale)
+        logarithms.prior[SLOPE] = -1.0
+        logarithms.start = logarithms.start - torch.tensor(scale, dtype=torch.float64) ** 2
+        return logarithms
 
     @classmethod
     def gamma(cls, shape: float, rate: float, count: int = 1) -> Self:
         """Return logarithms of gamma variables with a shape above 1, which start at their modes."""
-        made = cls.flat([math.log((shape - 1.0) / rate)] * count)
-        made.prior[CONSTANT] = shape * math.log(rate) - math.lgamma(shape)
-        made.prior[SLOPE], made.prior[RATE] = shape - 1.0, rate
-        return made
+        logarithms = cls.flat([math.log((shape - 1.0) / rate)] * count)
+        logarithms.prior[CONSTANT] = shape * math.log(rate) - math.lgamma(shape)
+        logarithms.prior[SLOPE], logarithms.prior[RATE] = shape - 1.0, rate
+        return logarithms
 
     @classmethod
     def join(cls, parts: Sequence[Hyperparameters]) -> Self:
-        """Return the numbers of several parts, one after another."""
+        """Return the hyper-parameters of all parts, one after another."""
         joined = {field: torch.cat([getattr(part, field) for part in parts]) for field in FIELDS}
         return cls(**joined, prior=torch.cat([part.prior for part in parts], -1))
 
@@ -88,7 +89,7 @@ class Hyperparameters:
 def log_prior(theta: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
     """Return log densities of hyper-parameters ``... x k`` under priors ``... x 5 x k``, and their gradients.
 
-    The densities are of the variables themselves, not of their logarithms.
+    If a hyper-parameter is the logarithm of a variable, the density is that of the variable.
     """
     constant, precision, location, slope, rate = prior.unbind(-2)
     pull, decay = precision * (theta - location), rate * theta.exp()

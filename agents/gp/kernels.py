@@ -17,11 +17,14 @@ from torch import Tensor
 
 from cbo_gym.agents.gp.hyperparameters import Hyperparameters, log_prior
 
-RANDOM_FEATURES = 256  # random Fourier features of a function drawn from a prior
-LENGTHSCALE_GAMMA = (3.0, 6.0)  # shape and rate of a prior of lengthscales, once BoTorch's default
-MIN_GAMMA_LENGTHSCALE = 0.01
-MIN_LENGTHSCALE = 0.025  # BoTorch's lower bound
+# Number of random Fourier features of a function drawn from a prior.
+RANDOM_FEATURES = 256
+# Shape and rate of the gamma prior of lengthscales, and its lower bound.
+LENGTHSCALE_GAMMA, MIN_GAMMA_LENGTHSCALE = (3.0, 6.0), 0.01
+# Lower bound of lengthscales with the lognormal prior, BoTorch's.
+MIN_LENGTHSCALE = 0.025
 
+#: Points ``... x d`` -> values of one function, ``...``, or of several, ``... x count``.
 Function = Callable[[Tensor], Tensor]
 
 
@@ -49,8 +52,8 @@ class Kernel(ABC):
     """Prior covariance of functions of d inputs.
 
     Attributes:
-        broadcasts_gradients: whether ``to_points`` at points ``b x 1 x d``, which s samples share, also takes
-            gradients ``b x s x n``, one for each sample.
+        broadcasts_gradients: whether ``to_points`` at points ``b x 1 x d`` also takes gradients ``b x s x n``, of s
+            samples that share the points.
     """
 
     broadcasts_gradients = False
@@ -72,7 +75,7 @@ class Kernel(ABC):
         Args:
             theta: hyper-parameters, ``(k,)``, or ``g x k`` for g GPs together.
             data: ``n x d``, or ``g x n x d``.
-            log_scale: logarithm of a factor of the covariances, a scalar or ``(g,)``; None for the factor 1.
+            log_scale: logarithm of a factor by which covariances are multiplied, a scalar or ``(g,)``; None for 1.
         """
 
     def covariance(self, theta: Tensor, points: Tensor) -> Tensor:
@@ -82,7 +85,7 @@ class Kernel(ABC):
     def log_prior(self, theta: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
         """Return log densities of all hyper-parameters of g GPs, ``g x k``, and their gradients.
 
-        ``theta`` begins with the kernel's; ``prior`` has the priors of all, ``g x 5 x k``.
+        The kernel's come first in ``theta``; ``prior`` has the priors of all, ``g x 5 x k``.
         """
         return log_prior(theta, prior)
 
@@ -98,17 +101,17 @@ class Kernel(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no draws")
 
     def features(self, theta: Tensor) -> tuple[int, Function] | None:
-        """Return the number f of features, and the map from points ``... x d`` to features ``... x f``.
+        """Return the number f of features whose inner products are covariances, and the map from points to them.
 
-        Inner products of features are covariances. None if the kernel has no finite number of features.
+        The map takes ``... x d`` to ``... x f``. None if the kernel has no finite number of features.
         """
         return None
 
-    def set_zeros(self, zeros: Tensor) -> None:  # noqa: B027  (most kernels are the same everywhere)
-        """Set the values, ``(d,)``, that inputs of 0 have after a scaling by which the data fill [0, 1]."""
+    def set_zeros(self, zeros: Tensor) -> None:  # noqa: B027  (most kernels do not need it)
+        """Set the rescaled values, ``(d,)``, of inputs that are 0 in native units; the data fill [0, 1]."""
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
-        """Return the kernel if some inputs are categories.
+        """Return the kernel for inputs some of which are categories.
 
         Args:
             categories: input -> number of categories, which are equally spaced in [0, 1].
@@ -166,8 +169,8 @@ class SquaredExponential(Kernel):
         return type(self), self.dim, tuple(self._lengthscales.lower.tolist())
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        # The exponent of scaled points a and b is one matrix product, of (a, -|a|^2 / 2, 1) and (b, 1, -|b|^2 / 2). So
-        # covariances and gradients take few passes over the matrix.
+        # The exponent of scaled points a and b is one inner product, of (a, -|a|^2 / 2, 1) and (b, 1, -|b|^2 / 2).
+        # Therefore covariances and gradients take few passes over the matrix.
         inverse = (-theta).exp().unsqueeze(-2)
         # Centre the points, because the product loses digits far from the origin. The mean of no data is NaN.
         origin = data.mean(-2, keepdim=True).nan_to_num()
@@ -193,15 +196,15 @@ class SquaredExponential(Kernel):
             def to_theta(gradient: Tensor) -> Tensor:
                 weights = gradient * cross
                 sums = weights @ rows[..., :-1]
-                left = (scaled * (sums[..., -1:] * scaled - 2.0 * sums[..., :-1])).sum(-2)
-                return left + (weights.sum(-2).unsqueeze(-2) @ scaled_data.square()).squeeze(-2)
+                by_points = (scaled * (sums[..., -1:] * scaled - 2.0 * sums[..., :-1])).sum(-2)
+                return by_points + (weights.sum(-2).unsqueeze(-2) @ scaled_data.square()).squeeze(-2)
 
             return Covariance(cross, variance.expand(cross.shape[:-1]), to_points, to_theta)
 
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        """Draw with random Fourier features, the same for all functions (Rahimi & Recht 2007)."""
+        """Draw functions that share their random Fourier features (Rahimi & Recht 2007)."""
         shape = (*theta.shape[:-1], count + self.dim, RANDOM_FEATURES)
         normal = torch.randn(shape, dtype=torch.float64, generator=generator).to(theta)
         phases = torch.rand((*shape[:-2], 1, shape[-1]), dtype=torch.float64, generator=generator).to(theta)
@@ -211,9 +214,9 @@ class SquaredExponential(Kernel):
 
 
 class OneHot(Kernel):
-    """A squared exponential of one-hot encoded categories and of numbers: two different categories are at distance 1.
+    """A squared exponential of numbers and of one-hot encoded categories, which are all at distance 1.
 
-    An input that is a category becomes one column for each of its categories, all with the same lengthscale.
+    A categorical input becomes one column for each category, all with the same lengthscale.
 
     Args:
         kernel: the squared exponential of all inputs, with its hyper-parameters.
@@ -239,7 +242,7 @@ class OneHot(Kernel):
         return self._kernel.structure, tuple(self._categories.items())
 
     def _expand(self, points: Tensor) -> Tensor:
-        """Return the columns of points, ``... x d`` to ``... x k``."""
+        """Return points with one-hot encoded categories, ``... x d`` to ``... x k``."""
         columns = []
         for index, column in enumerate(points.split(1, -1)):
             if (count := self._categories.get(index)) is None:
@@ -276,12 +279,12 @@ class OneHot(Kernel):
 
 
 class Affine(Kernel):
-    """``w_0 + sum_i w_i x_i x_i'`` of inputs shifted to an origin and divided by a unit, both of which are fixed.
+    """``w_0 + sum_i w_i x_i x_i'`` of inputs shifted to an origin and divided by a unit, which are not fitted.
 
-    The variances w have Gamma(2, 1) priors. The origin of an input is its native zero, or the end of its data next to
-    zero; its unit is the greatest distance of its data from there. With another origin c, the product x f(z) of the
-    input and a function of others would be (x - c) f(z) + c f(z), a sum of two terms with the same f. That is so
-    improbable under the prior that the data would be taken for a function without structure.
+    The variances w have Gamma(2, 1) priors. The origin of an input is its native zero or, if the data do not contain
+    zero, their end next to it. The unit is the greatest distance of the data from the origin. With another origin c,
+    the product x f(z) of the input and a function of others would be (x - c) f(z) + c f(z), a sum of two terms with the
+    same f. Under the prior that sum is so improbable that a fit would see no structure in the data.
 
     Args:
         dim: number of inputs.
@@ -308,7 +311,7 @@ class Affine(Kernel):
         self._hyperparameters.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
 
     def _split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the variances w_0, ``... x 1``, and w_i, the origin and the unit of each input, ``... x 1 x d``."""
+        """Return w_0, ``... x 1``, then the w_i and the origin and unit of each input, ``... x 1 x d`` each."""
         constant, slopes, origin, unit = theta.split([1, self.dim, self.dim, self.dim], -1)
         return constant.exp(), slopes.exp().unsqueeze(-2), origin.unsqueeze(-2), unit.unsqueeze(-2)
 
@@ -341,8 +344,8 @@ class Affine(Kernel):
         constant, slopes, origin, unit = self._split(theta)
 
         def function(points: Tensor) -> Tensor:
-            first = constant.sqrt().unsqueeze(-2).expand(*points.shape[:-1], 1)
-            return torch.cat([first, slopes.sqrt() * (points - origin) / unit], -1)
+            intercept = constant.sqrt().unsqueeze(-2).expand(*points.shape[:-1], 1)
+            return torch.cat([intercept, slopes.sqrt() * (points - origin) / unit], -1)
 
         return 1 + self.dim, function
 

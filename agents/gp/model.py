@@ -2,8 +2,8 @@
 
 The model is BoTorch's default (``SingleTaskGP``): a squared-exponential kernel with the dimension-scaled lognormal
 lengthscale prior of Hvarfner et al. (2024), a constant mean, and standardised outputs, in float64. Hyper-parameters are
-refitted on a schedule, for several GPs together (:func:`update_together`); between refits new data extend the
-cached Cholesky factor, so that a prediction costs a few matrix products. The noise level may be fixed, because a
+refitted on a schedule, those of several GPs together (:func:`update_together`). Between refits new data extend the
+cached Cholesky factor, so that a prediction takes a few matrix products. The noise level may be fixed, because a
 learned one can be badly wrong: the most probable fit to 100 random points of noiseless Dropwave is one third noise.
 """
 
@@ -57,18 +57,19 @@ class GaussianProcess:
         noise_std: standard deviation of the outputs' noise, 0 for exact outputs; None to learn it.
         covariance: function that returns the kernel for d inputs, one of this package or of GPyTorch.
         noise: function that returns the noise model, which is used if ``noise_std`` is None.
-        rescale: input columns that are not in [0, 1]; they are rescaled by their range in the data at each refit.
+        rescale: input columns that are not in [0, 1]; each refit rescales them by their range in the data.
         categories: input column that is a category -> the number of categories, which are equally spaced in [0, 1].
         refit_iterations: maximum number of iterations of a refit, which starts where the last fit ended.
         condense: whether predictions leave out directions of the data whose signal is negligible compared with the
-            noise, see :func:`~cbo_gym.agents.gp.posterior.condense`. With many data this saves most of their
-            cost. The noise must be the same for all data, apart from stated errors.
+            noise, see :func:`~cbo_gym.agents.gp.posterior.condense`, which makes them much faster with many data. The
+            noise must be the same for all data, apart from stated errors.
         device: torch device of data and computations.
 
     Attributes:
         kernel: the prior covariance.
+        noise_model: the model of the outputs' noise.
         theta: hyper-parameters of the last fit: the kernel's, the noise's, and the prior mean of standardised outputs.
-        centred: whether that mean is fixed at 0.
+        centred: whether the prior mean is fixed at 0.
 
     Raises:
         ArgumentError: if ``dim`` is below 1 or ``rescale`` names a column that does not exist.
@@ -108,68 +109,56 @@ class GaussianProcess:
         self._device = torch.device(device)
         self.categories = dict(categories)
         self.kernel: Kernel = as_kernel(covariance(dim)).with_categories(self.categories)
-        self._set_noise(self._make_noise())
+        self._set_noise()
         # Number of points at the last search over lengthscales.
-        self._searched = 0
+        self._searched_size = 0
         # Inputs, outputs and error variances when they were last read, and the observations added since then.
         self._data = self._tensor(np.empty((0, dim))), self._tensor([]), self._tensor([])
         self._new: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.set_prior(0.0, 1.0)
         self._low = self._tensor([0.0] * dim)
         self._span = self._tensor([1.0] * dim)
-        # Rescaled inputs of the points in the factor; points added later are not among them.
+        # Rescaled inputs of the n points in the posterior, which lacks the points added since the last update.
         self._points = self.inputs
-        # The first rows and columns are the inverse Cholesky factor W of the covariance of these points.
+        # The first n rows and columns are the inverse Cholesky factor W of the covariance of these points.
         self._rows = self._tensor(np.zeros((0, 0)))
         self._posterior: Posterior
 
     def learn_noise(self, noise: Callable[[], Noise]) -> None:
         """Learn the outputs' noise from now on, with the noise model that ``noise`` returns."""
         self.noise_std, self._unknown_noise = None, noise
-        self._set_noise(self._make_noise())
+        self._set_noise()
 
     def with_noise(self, noise: Callable[[], Noise]) -> Self:
         """Return a copy with the same data whose next update fits it with the noise model that ``noise`` returns."""
         copied = deepcopy(self)
         copied.learn_noise(noise)
-        copied.schedule, copied._searched, copied._points = RefitSchedule(), 0, self._points[:0]
+        copied.schedule, copied._searched_size, copied._points = RefitSchedule(), 0, self._points[:0]
         return copied
 
     def with_shorter_lengths(self, factor: float) -> Self:
-        """Return an updated copy whose lengthscales are divided by ``factor``, its other hyper-parameters as fitted."""
+        """Return an updated copy whose lengthscales are divided by ``factor``; other hyper-parameters stay."""
         self.update()
         copied = deepcopy(self)
-        lengths = torch.nn.functional.pad(
-            self.kernel.hyperparameters.is_lengthscale, (0, len(self.theta) - len(self.kernel_theta))
-        )
-        copied.theta = self.theta - math.log(factor) * lengths
+        is_lengthscale = self.kernel.hyperparameters.is_lengthscale
+        padding = len(self.theta) - len(is_lengthscale)
+        copied.theta = self.theta - math.log(factor) * torch.nn.functional.pad(is_lengthscale, (0, padding))
         copied._points = self._points[:0]
         copied._refresh()
         return copied
 
-    @property
-    def noise_model(self) -> Noise:
-        """The model of the outputs' noise."""
-        return self._noise
-
-    def _set_noise(self, noise: Noise) -> None:
-        """Set the noise model, and discard the last fit."""
-        self._noise = noise
+    def _set_noise(self) -> None:
+        """Make the noise model, and discard the last fit."""
+        self.noise_model = self._make_noise()
         # Inverse Hessian at the end of the last fit.
         self._inverse: np.ndarray | None = None
-        starts = self.kernel.hyperparameters.start, noise.hyperparameters.start
+        starts = self.kernel.hyperparameters.start, self.noise_model.hyperparameters.start
         self.theta = torch.cat([*starts, torch.zeros(1, dtype=torch.float64)])
-
-    def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return hyper-parameters of the kernel, those of the noise, and the mean."""
-        count = len(self._noise.hyperparameters)
-        kernel, noise, mean = self.theta.to(self._device).split([len(self.theta) - count - 1, count, 1])
-        return kernel, noise, mean[0]
 
     @property
     def kernel_theta(self) -> Tensor:
         """The hyper-parameters of the kernel, ``(k,)``."""
-        return self._split()[0]
+        return self.theta.to(self._device)[: -1 - len(self.noise_model.hyperparameters)]
 
     @property
     def constant(self) -> float:
@@ -177,11 +166,11 @@ class GaussianProcess:
         return float(self.theta[-1])
 
     def set_prior(self, mean: float, std: float) -> None:
-        """Set the prior mean and standard deviation of the outputs, in the outputs' units."""
+        """Set the prior mean and standard deviation of the outputs, in their units, which hold until there are data."""
         self._location, self._scale = self._tensor(mean), self._tensor(std)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without the cross-covariance function, which ``__setstate__`` makes again."""
+        """Return the attributes except the posterior's function, which ``__setstate__`` makes again."""
         state = dict(self.__dict__)
         if "_posterior" in state:
             state["_posterior"] = {
@@ -210,7 +199,7 @@ class GaussianProcess:
 
     @property
     def errors(self) -> Tensor:
-        """Variances of the outputs' stated errors, in addition to the noise, ``(n,)``; 0 where none is stated."""
+        """Variances of the stated errors of the outputs, ``(n,)``; 0 if none is stated. The noise adds to them."""
         return self._joined()[2]
 
     def _joined(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -236,7 +225,7 @@ class GaussianProcess:
         """
         x = np.asarray(inputs, dtype=np.float64).reshape(-1, self.dim).copy()
         y = np.asarray(outputs, dtype=np.float64).reshape(-1).copy()
-        # Faster than numpy.broadcast_to, which counts because agents add hundreds of observations one by one.
+        # Faster than numpy.broadcast_to, which matters because agents add hundreds of observations one by one.
         errors = np.zeros_like(y) + np.square(np.asarray(std, dtype=np.float64))
         if len(x) != len(y):
             raise ArgumentError(f"node {self.name}: {len(x)} inputs but {len(y)} outputs")
@@ -245,7 +234,7 @@ class GaussianProcess:
         self._new.append((x, y, errors))
 
     def replace(self, inputs: Tensor, outputs: Tensor, errors: Tensor | None = None) -> None:
-        """Replace all observations by others, ``n x d`` and ``(n,)``, without a reset of the refit schedule."""
+        """Replace all observations, but keep the refit schedule: ``n x d``, ``(n,)`` and error variances ``(n,)``."""
         self._data, self._new = (self.inputs[:0], self.outputs[:0], self.errors[:0]), []
         self._points = self._points[:0]
         self.add(inputs.cpu(), outputs.cpu(), 0.0 if errors is None else errors.sqrt().cpu())
@@ -271,7 +260,7 @@ class GaussianProcess:
         return self._posterior.mean_and_std(points)
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and Cholesky factors of the latent function at sets of q points, differentiable in the points.
+        """Return the joint posterior of the latent function at sets of q points, differentiable in the points.
 
         Args:
             points: shape ``batch_shape x q x d``.
@@ -291,10 +280,10 @@ class GaussianProcess:
         return mean, self._scale * self._cholesky(covariance + JITTER * torch.eye(covariance.shape[-1]).to(covariance))
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
-        """Return residuals of the predictions of each output from the others, and their standard deviations.
+        """Return the errors of the predictions of each output from all others, and their standard deviations.
 
         Hyper-parameters and standardisation are those of the last fit, to all data. With K the covariance of the data,
-        noise included, a residual is ``[K^-1 y]_i / [K^-1]_ii`` and its variance ``1 / [K^-1]_ii`` (Rasmussen &
+        noise included, an error is ``[K^-1 y]_i / [K^-1]_ii`` and its variance ``1 / [K^-1]_ii`` (Rasmussen &
         Williams 2006, eq. 5.12).
 
         Returns:
@@ -307,9 +296,9 @@ class GaussianProcess:
     def covariance(self, points: Tensor, others: Tensor) -> Tensor:
         """Return posterior covariances of the latent function: points ``... x d`` and ``m x d`` to ``... x m``."""
         self.update()
-        first, second = self.normalise(points), self.normalise(others)
-        prior = self.kernel.at(self.kernel_theta, second)(first).cross
-        projected = [self._posterior.cross_covariance(each).cross @ self._posterior.root.T for each in (first, second)]
+        posterior, left, right = self._posterior, self.normalise(points), self.normalise(others)
+        prior = self.kernel.at(self.kernel_theta, right)(left).cross
+        projected = [posterior.cross_covariance(x).cross @ posterior.root.T for x in (left, right)]
         return self._scale.square() * (prior - projected[0] @ projected[1].T)
 
     def prior_std(self, points: Tensor) -> Tensor:
@@ -320,7 +309,7 @@ class GaussianProcess:
     def draw(self, generator: torch.Generator) -> Function:
         """Return a function drawn from the posterior: a prior draw, conditioned on the data (Wilson et al. 2020).
 
-        The kernel must have draws. Data that are added later do not change the function.
+        The kernel must implement ``draw``. Data that are added later do not change the function.
         """
         self.update()
         prior = self.kernel.draw(self.kernel_theta, generator, 1)
@@ -328,15 +317,15 @@ class GaussianProcess:
         posterior = dataclasses.replace(self._posterior, weights=corrections)
 
         def function(points: Tensor) -> Tensor:
-            inner = posterior.rescale(points)
-            return posterior.mean_at_rescaled(inner) + posterior.scale * prior(inner).squeeze(-1)
+            rescaled = posterior.rescale(points)
+            return posterior.mean_at_rescaled(rescaled) + posterior.scale * prior(rescaled).squeeze(-1)
 
         return function
 
     def correction(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        """Return weights of the data that turn a draw from the prior into one from the posterior, both ``(n,)``.
+        """Return the weights of the data that turn a draw from the prior into one from the posterior, ``(n,)``.
 
-        ``values`` are the values of the prior draw at the data.
+        ``values`` are the values of the prior draw at the data, ``(n,)``.
         """
         noise = torch.randn(len(self._points), dtype=torch.float64, generator=generator).to(self._points)
         residuals = (self.outputs - self._location) / self._scale - self.constant - values
@@ -355,7 +344,7 @@ class GaussianProcess:
         return self._posterior
 
     def normalise(self, points: Tensor) -> Tensor:
-        """Return points ``... x d`` whose columns ``rescale`` are mapped so that the last refit's data span [0, 1]."""
+        """Return points ``... x d`` with rescaled columns ``rescale``, in which the last refit's data span [0, 1]."""
         return (points - self._low) / self._span
 
     @property
@@ -365,9 +354,7 @@ class GaussianProcess:
         return self._scale * self.noise.sqrt()
 
     def update(self) -> None:
-        """Update the model to the data: refit if the schedule says so, else extend the Cholesky factor.
-
-        Without data the model predicts its prior.
+        """Update the model to the data: refit it if the schedule says so, otherwise extend the Cholesky factor.
 
         Raises:
             SurrogateError: if the covariance matrix cannot be factorised.
@@ -380,23 +367,22 @@ class GaussianProcess:
         self._standardise()
         points = self.normalise(self.inputs)
         self.kernel.set_zeros(-self._low / self._span)
-        self._noise.set_data(points, float(self._scale))
+        self.noise_model.set_data(points, float(self._scale))
         targets = (self.outputs - self._location) / self._scale
-        return Regression(self.kernel, self._noise, points, targets, self._scaled_errors(), self.centred)
+        return Regression(self.kernel, self.noise_model, points, targets, self._scaled_errors(), self.centred)
 
     def _refresh(self) -> None:
-        """Bring the factor up to date with the data."""
-        known = len(self._points)
+        """Update the posterior to the data, with the present hyper-parameters."""
         if not len(self) and "_posterior" not in vars(self):
-            self._noise.set_data(self.inputs.new_zeros(1, self.dim), float(self._scale))
+            self.noise_model.set_data(self.inputs.new_zeros(1, self.dim), float(self._scale))
             self.theta = self._with_fixed()
-        elif known == len(self):
+        elif len(self._points) == len(self):
             return
-        self._factorise(known)
+        self._factorise(len(self._points))
 
     def _with_fixed(self) -> Tensor:
         """Return ``theta`` with the present values of the hyper-parameters that fits do not vary."""
-        parts = self.kernel.hyperparameters, self._noise.hyperparameters
+        parts = self.kernel.hyperparameters, self.noise_model.hyperparameters
         start, free = (torch.cat([getattr(part, name) for part in parts]) for name in ("start", "free"))
         return torch.cat([self.theta[:-1].where(free, start), self.theta[-1:]])
 
@@ -406,9 +392,9 @@ class GaussianProcess:
     def _standardise(self) -> None:
         self._location = self.outputs.mean()
         spread = self.outputs.std(correction=min(1, len(self) - 1))
-        # If the outputs are constant, their spread is a rounding error, so they are not scaled.
-        informative = spread > 1e-12 * self._location.abs()
-        self._scale = torch.where(informative, spread, torch.ones_like(spread))
+        # The spread of constant outputs is a rounding error, so they are not scaled.
+        varies = spread > 1e-12 * self._location.abs()
+        self._scale = torch.where(varies, spread, torch.ones_like(spread))
         if self.rescale:
             columns = self.inputs[:, self.rescale]
             low, high = columns.amin(0), columns.amax(0)
@@ -421,47 +407,48 @@ class GaussianProcess:
     @property
     def noise(self) -> Tensor:
         """Noise variance of standardised outputs at the first point of the data, or at the origin without data."""
-        first = self.inputs[:1] if len(self) else self.inputs.new_zeros(1, self.dim)
-        return self._noise_at(self.normalise(first))[0]
+        point = self.inputs[:1] if len(self) else self.inputs.new_zeros(1, self.dim)
+        return self._noise_at(self.normalise(point))[0]
 
     def _noise_at(self, points: Tensor) -> Tensor:
         """Return the noise variances of standardised outputs at rescaled points, ``n x d`` to ``n``."""
-        return self._noise.at(points.detach(), self._split()[1])
+        theta = self.theta.to(self._device)[-1 - len(self.noise_model.hyperparameters) : -1]
+        return self.noise_model.at(points.detach(), theta)
 
     def _scaled_errors(self) -> Tensor:
-        """Return the variances of the errors of standardised outputs, ``(n,)``."""
+        """Return the variances of the stated errors in units of standardised outputs, ``(n,)``."""
         return self.errors / self._scale**2
 
     def _noise_covariance(self, points: Tensor) -> Tensor:
         """Return the noise covariance of standardised outputs at the last n points of the data, ``n x n``."""
         return torch.diag(self._noise_at(points) + self._scaled_errors()[len(self) - len(points) :])
 
-    def _factorise(self, known: int) -> None:
-        """Extend the inverse Cholesky factor of the first ``known`` points to all points; 0 computes it from scratch.
+    def _factorise(self, done: int) -> None:
+        """Extend the inverse Cholesky factor from the first ``done`` points to all; 0 computes it from scratch.
 
-        With ``W`` the inverse Cholesky factor of the known block, ``B`` the covariance of old and new points and
-        ``C`` that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor
-        of the Schur complement ``C - (W B)' (W B)``.
+        With ``W`` the inverse Cholesky factor of the old points, ``B`` the covariance of old and new points and ``C``
+        that of the new ones, the new rows are ``[-V (W B)' W, V]``, where ``V`` inverts the Cholesky factor of the
+        Schur complement ``C - (W B)' (W B)``.
         """
         points = self.normalise(self.inputs)
         theta, count = self.kernel_theta, len(points)
-        new, cross_covariance = points[known:], self.kernel.at(theta, points)
+        new, cross_covariance = points[done:], self.kernel.at(theta, points)
         cross = cross_covariance(new).cross
-        prior = cross[:, known:]
+        prior = cross[:, done:]
         covariance = prior + self._noise_covariance(new)
-        self._reserve(known, count)
-        if known:
-            projected = self._rows[:known, :known] @ cross[:, :known].T
+        self._reserve(done, count)
+        if done:
+            projected = self._rows[:done, :done] @ cross[:, :done].T
             covariance = covariance - projected.T @ projected
         corner = torch.linalg.solve_triangular(self._cholesky(covariance), torch.eye(len(new)).to(new), upper=False)
-        self._rows[known:count, known:count] = corner
-        if known:
-            self._rows[known:count, :known] = -corner @ (projected.T @ self._rows[:known, :known])
+        self._rows[done:count, done:count] = corner
+        if done:
+            self._rows[done:count, :done] = -corner @ (projected.T @ self._rows[:done, :done])
         residuals = (self.outputs - self._location) / self._scale - self.constant
-        added = self._rows[known:count, :count]
-        weights = self._scale * (added.T @ (added @ residuals))
-        if known:
-            weights[:known] += self._posterior.weights
+        new_rows = self._rows[done:count, :count]
+        weights = self._scale * (new_rows.T @ (new_rows @ residuals))
+        if done:
+            weights[:done] += self._posterior.weights
         self._points = points
         self._posterior = Posterior(
             cross_covariance,
@@ -469,7 +456,7 @@ class GaussianProcess:
             weights,
             self._location + self._scale * self.constant,
             self._scale,
-            self._root_of_predictions(known, prior),
+            self._root_of_predictions(done, prior),
             self._low,
             self._span,
         )
@@ -478,22 +465,23 @@ class GaussianProcess:
     def _inverse_root(self) -> Tensor:
         return self._rows[: len(self._points), : len(self._points)]
 
-    def _reserve(self, known: int, count: int) -> None:
-        """Make room for the inverse Cholesky factor of ``count`` points, keeping that of the first ``known``."""
-        if known and count <= len(self._rows):
+    def _reserve(self, done: int, count: int) -> None:
+        """Make room for the inverse Cholesky factor of ``count`` points, and keep that of the first ``done``."""
+        if done and count <= len(self._rows):
             return
-        rows = self._rows.new_zeros((count + count // 4,) * 2 if known else (count, count))
-        rows[:known, :known] = self._rows[:known, :known]
+        size = count + count // 4 if done else count
+        rows = self._rows.new_zeros((size, size))
+        rows[:done, :done] = self._rows[:done, :done]
         self._rows = rows
 
-    def _root_of_predictions(self, known: int, prior: Tensor) -> Tensor:
+    def _root_of_predictions(self, done: int, prior: Tensor) -> Tensor:
         """Return R of :class:`Posterior`: condensed at a refit, otherwise the last R with the new rows of W."""
         if not self.condense:
             return self._inverse_root
-        if not known:
+        if not done:
             return condense(self._inverse_root, prior, self.noise)
         last_root = torch.nn.functional.pad(self._posterior.root, (0, len(prior)))
-        return torch.cat([last_root, self._inverse_root[known:]])
+        return torch.cat([last_root, self._inverse_root[done:]])
 
     def _cholesky(self, covariance: Tensor) -> Tensor:
         try:
@@ -502,7 +490,7 @@ class GaussianProcess:
                 try:
                     return psd_safe_cholesky(covariance, max_tries=6)
                 except NotPSDError:
-                    # The jitter is absolute, and too small for large variances.
+                    # The jitter does not depend on the variances, and is too small if they are large.
                     largest = covariance.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
                     return largest.sqrt() * psd_safe_cholesky(covariance / largest, max_tries=6)
         except (NotPSDError, NanError) as error:
@@ -524,11 +512,11 @@ def update_together(gps: Iterable[GaussianProcess]) -> None:
             due[gp.refit_iterations if gp.schedule.fits else FIT_ITERATIONS].append(gp)
     for iterations, group in due.items():
         regressions = [gp.regression() for gp in group]
-        searches = [len(gp) >= gp.schedule.growth * gp._searched for gp in group]
+        searches = [len(gp) >= gp.schedule.growth * gp._searched_size for gp in group]
         fitted = fit(regressions, [Fit(gp._with_fixed(), gp._inverse) for gp in group], searches, iterations)
-        for gp, fit_result, search in zip(group, fitted, searches, strict=True):
+        for gp, fit_result, searched in zip(group, fitted, searches, strict=True):
             gp.theta, gp._inverse, gp._points = fit_result.theta, fit_result.inverse, gp._points[:0]
-            gp._searched = len(gp) if search else gp._searched
+            gp._searched_size = len(gp) if searched else gp._searched_size
             gp.schedule.record(len(gp))
     for gp in gps:
         gp._refresh()

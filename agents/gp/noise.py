@@ -1,4 +1,4 @@
-"""Noise of a GP's standardised outputs: its variance is log-linear in the hyper-parameters."""
+"""Noise of a GP's standardised outputs, whose log variance is linear in the hyper-parameters."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from torch import Tensor
 
 from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 
-LEVEL_PRIOR = (-4.0, 1.0)  # mean and standard deviation of the log variance, as BoTorch's
-NO_NOISE = 1e-6  # variance: too small to matter, enough for a stable Cholesky factor
-MIN_VARIANCE = 1e-4  # BoTorch's lower limit
-USUAL_NOISE = math.exp(-1.0)  # prior median of the noise's share of the outputs' variance, where it is large
+# Prior mean and standard deviation of the log variance, and the lower limit of the variance, all as BoTorch's.
+LEVEL_PRIOR, MIN_VARIANCE = (-4.0, 1.0), 1e-4
+# Variance of outputs without noise: too small to matter, but large enough for a stable Cholesky factor.
+NO_NOISE = 1e-6
+# Prior median of the noise variance if noise is expected to be a large part of the outputs' variance.
+USUAL_NOISE = math.exp(-1.0)
 
 
 class Noise:
-    """Noise with the variance ``base + exp(F theta)`` at points with features F.
+    """Noise with the variance ``base + exp(F theta)`` at n points with features F, ``n x q``.
 
     Args:
         hyperparameters: theta, q numbers.
@@ -38,7 +40,7 @@ class Noise:
         return self.base, tuple(hyperparameters.free.tolist()), tuple(hyperparameters.lower.tolist())
 
     def set_data(self, points: Tensor, unit: float) -> None:
-        """Set the points of a fit, ``n x d``, and the unit by which their outputs are divided."""
+        """Set what a fit needs: its points, ``n x d``, and the unit by which the outputs are divided."""
 
     def features(self, points: Tensor) -> Tensor:
         """Return F, ``n x d`` to ``n x q``."""
@@ -88,8 +90,8 @@ def lowest(levels: Hyperparameters) -> Hyperparameters:
 
 
 def usual_noise() -> NoiseLevel:
-    """Return noise that is expected to be a large part of the outputs' variance, where BoTorch expects a fiftieth.
+    """Return noise that is expected to be a large part of the outputs' variance; BoTorch expects a fiftieth.
 
-    With this prior a few lucky outputs are less easily mistaken for a peak.
+    With this prior, the GP is less likely to take a few lucky outputs for a peak.
     """
     return NoiseLevel(math.log(USUAL_NOISE), 1.0, start=USUAL_NOISE)

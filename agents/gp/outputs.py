@@ -18,12 +18,14 @@ OutputModel = TypeVar("OutputModel")
 
 
 class SampledPosterior(Posterior):
-    """Posterior whose samples are functions of standard normal numbers; subclasses have ``rsample_from_base_samples``.
+    """Posterior whose samples are functions of standard normal numbers, BoTorch's base samples.
+
+    Subclasses implement ``rsample_from_base_samples``.
 
     Args:
-        like: a tensor on the same device.
+        like: a tensor with the device and dtype of the samples.
         shape: shape of the outputs, ``b x q x m``.
-        base_shape: shape of the normal numbers of one sample.
+        base_shape: shape of the base samples of one sample.
     """
 
     def __init__(self, like: Tensor, shape: Sequence[int], base_shape: Sequence[int]) -> None:
@@ -61,7 +63,7 @@ def _sampler(posterior: SampledPosterior, sample_shape: torch.Size, *, seed: int
 
 
 class JointNormals(SampledPosterior):
-    """Outputs that are independent of each other, each normal jointly at the points of a set.
+    """Independent outputs, each jointly normal at the q points of a set.
 
     Args:
         mean: shape ``b x q x m``.
@@ -81,7 +83,7 @@ class JointNormals(SampledPosterior):
 
 
 class GPOutputs(Model, Generic[OutputModel]):
-    """One GP for each output; subclasses have ``posterior``.
+    """One GP for each output; subclasses implement ``posterior``.
 
     Args:
         surrogates: the GPs, which have the same inputs.

@@ -1,7 +1,7 @@
 """Posterior means and standard deviations of a GP, with their gradients in closed form.
 
-The ascent of an acquisition function evaluates them thousands of times a round. With few points and few data, the
-overhead of autograd would cost more than the arithmetic.
+The ascent of an acquisition function computes them thousands of times a round. With few points and few data, autograd
+would take more time than the arithmetic.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from cbo_gym.agents.gp.kernels import CrossCovariance
 
-# Number of covariances computed at a time. In much larger blocks each takes up to three times as long.
+# Number of covariances computed at a time. In blocks that exceed the cache each takes up to three times as long.
 BLOCK_ENTRIES = 80_000
-# Share of the prior variance below which directions of the data may be left out.
+# Ratio of signal to noise variance below which directions of the data may be left out.
 NEGLIGIBLE = 1e-8
 # Smallest variance of standardised outputs. It keeps the gradient of the square root finite at data points.
 MIN_VARIANCE = 1e-12
@@ -42,8 +42,8 @@ class Posterior:
         offset: ``location + scale constant``, a scalar or ``g x 1``.
         scale: scale of the outputs, a scalar or ``g x 1``.
         root: R, ``r x n`` or ``g x r x n``.
-        low: ``(d,)`` or ``g x 1 x d``.
-        span: of the same shape.
+        low: lower ends of the inputs' ranges, ``(d,)`` or ``g x 1 x d``.
+        span: widths of the ranges, of the same shape.
     """
 
     cross_covariance: CrossCovariance
@@ -56,7 +56,7 @@ class Posterior:
     span: Tensor
 
     def rescale(self, points: Tensor) -> Tensor:
-        """Return points in units in which the data of the last refit fill about [0, 1]."""
+        """Return points in units in which the data of the last refit span about [0, 1]."""
         return (points - self.low) / self.span
 
     def mean(self, points: Tensor) -> Tensor:
@@ -97,10 +97,11 @@ class Posterior:
 
     @property
     def _split_dim(self) -> int:
+        """The dimension of points along which :meth:`blocks` splits them, after that of the GPs."""
         return min(1, self.weights.dim() - 1)
 
     def blocks(self, points: Tensor) -> Sequence[Tensor]:
-        """Split points, of one GP along the first dimension, into blocks whose covariances fit a cache."""
+        """Split points into blocks whose covariances fit a cache."""
         dim = self._split_dim
         size = max(1, BLOCK_ENTRIES // max(1, self.weights.numel() * math.prod(points.shape[dim + 1 : -1])))
         return points.split(size, dim)
@@ -113,7 +114,7 @@ def stack_posteriors(
 
     Args:
         posteriors: the posteriors of the single GPs.
-        cross_covariance: function from the data of all g GPs, ``g x n x d``, to that from points to covariances.
+        cross_covariance: function from the data of all GPs, ``g x n x d``, to :attr:`Posterior.cross_covariance`.
     """
     data = pad_sequence([posterior.data for posterior in posteriors], batch_first=True)
     weights = pad_sequence([posterior.weights for posterior in posteriors], batch_first=True)
@@ -130,9 +131,9 @@ def stack_posteriors(
 def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
     """Return R of :class:`Posterior` with few rows, for data whose noise hides most directions of their covariance.
 
-    A pivoted Cholesky factor of the prior covariance ends where the variance that it leaves at every datum is a share
-    ``NEGLIGIBLE`` of the noise. The covariances of a point with the data lie in the span of its columns, but for parts
-    that reduce the prior variance by shares as small.
+    A pivoted Cholesky factorisation of the prior covariance ends as soon as the unexplained variance of every datum is
+    below ``NEGLIGIBLE`` times the noise. Then the covariances k of a point with the data lie in the span of the
+    factor's columns, except for a remainder whose effect on the posterior variance is as small.
 
     Args:
         inverse_root: W, ``n x n``.
@@ -152,7 +153,7 @@ def condense(inverse_root: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
 
 
 class _MeanAndStd(torch.autograd.Function):
-    """Posterior mean and standard deviation; the gradient of the variance with respect to k is ``-2 R'(R k)``."""
+    """Posterior mean and standard deviation. The gradient of the variance with respect to k is ``-2 R'(R k)``."""
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, posterior: Posterior) -> tuple[Tensor, Tensor]:
@@ -162,16 +163,14 @@ class _MeanAndStd(torch.autograd.Function):
         ctx.save_for_backward(projected, std)
         ctx.posterior, ctx.pullback = posterior, pullback
         mean = cross @ posterior.weights
-        return (mean if posterior.weights.dim() == 1 else mean.squeeze(-1)).add_(
-            posterior.offset
-        ), posterior.scale * std
+        mean = mean if posterior.weights.dim() == 1 else mean.squeeze(-1)
+        return mean.add_(posterior.offset), posterior.scale * std
 
     @staticmethod
     def backward(ctx: Any, mean_gradient: Tensor, std_gradient: Tensor) -> tuple[Tensor, None]:
         (projected, std), posterior = ctx.saved_tensors, ctx.posterior
         slope = torch.where(std > MIN_VARIANCE**0.5, posterior.scale * std_gradient / std, torch.zeros_like(std))
         gradient = (projected * -slope.unsqueeze(-1)) @ posterior.root
-        gradient.addcmul_(
-            mean_gradient.unsqueeze(-1), posterior.weights.mT if posterior.weights.dim() > 1 else posterior.weights
-        )
+        weights = posterior.weights if posterior.weights.dim() == 1 else posterior.weights.mT
+        gradient.addcmul_(mean_gradient.unsqueeze(-1), weights)
         return ctx.pullback(gradient, 0.5 * slope) / posterior.span, None

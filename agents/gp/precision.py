@@ -1,4 +1,4 @@
-"""The stated precision of a round: standard errors of its values, and the number of rounds that it stands for."""
+"""Standard errors that are stated with the values of a round, and their use by surrogates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def standard_error(observation: Observation, column: int) -> float:
 
 
 def add_measured(surrogate: Any, inputs: Any, output: Any, error: float) -> None:
-    """Add an observation with its standard error, which only a :class:`GaussianProcess` takes."""
+    """Add an observation with its standard error; surrogates other than :class:`GaussianProcess` ignore the error."""
     if error and isinstance(surrogate, GaussianProcess):
         surrogate.add(inputs, output, error)
     else:

@@ -1,4 +1,4 @@
-"""The interface of surrogates: any model that has it can replace a GP.
+"""Interfaces of surrogates, the agents' regression models: a model that has them can replace a GP.
 
 Agents make their surrogates with the class attribute ``make_surrogate``; see the guide, *Writing an agent*.
 """
@@ -16,9 +16,9 @@ from cbo_gym.agents.gp.model import Numbers
 
 
 class Surrogate(Protocol):
-    """Model of a reward, or of any scalar. Points are ``... x d``, values ``...``.
+    """Model of a reward, or of any other scalar. Points are ``... x d``, values ``...``.
 
-    Without data predictions are those of the prior: a node may never have been observed.
+    Predictions must be possible without data, because a node may never have been observed.
     """
 
     @property
@@ -53,27 +53,29 @@ class Surrogate(Protocol):
 
 
 class NodeSurrogate(Surrogate, Protocol):
-    """Model of a node of a network, with the methods that rollouts, joint samples and exploration need in addition."""
+    """Model of a node of a network, with further methods for rollouts, joint samples and exploration."""
 
     @property
     def dim(self) -> int:
         """Number of inputs d."""
 
     def joint(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Return posterior means ``... x q`` and roots of covariances ``... x q x q`` of points ``... x q x d``."""
+        """Return posterior means, ``... x q``, and Cholesky factors, ``... x q x q``, at points ``... x q x d``."""
 
     def prior_std(self, points: Tensor) -> Tensor:
-        """Return standard deviations before any data."""
+        """Return prior standard deviations of the noiseless function."""
 
     def normalise(self, points: Tensor) -> Tensor:
-        """Return points in units in which the data fill about [0, 1]."""
+        """Return points in units in which the data span about [0, 1]."""
 
     def draw(self, generator: torch.Generator) -> Function:
         """Return a function drawn from the posterior."""
 
 
+#: Called with the modelled name, the number of inputs, and keywords of
+#: :class:`~cbo_gym.agents.gp.model.GaussianProcess` that depend on the agent.
 MakeSurrogate = Callable[..., Surrogate]
-#: Called with the modelled name and the number of inputs, and with the keywords ``noise_std``, ``covariance`` (which
-#: makes the kernel for that number of inputs), ``rescale``, ``condense`` and ``device`` of
-#: :class:`~cbo_gym.agents.gp.model.GaussianProcess`; with ``categories`` if there are any
+#: Called with the modelled name, the number of inputs, and the keywords ``noise_std``, ``covariance``, ``rescale``,
+#: ``condense``, ``device`` and, if there are categories, ``categories`` of
+#: :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
 MakeNodeSurrogate = Callable[..., NodeSurrogate]

@@ -1,4 +1,4 @@
-"""When the hyper-parameters of a GP are refitted."""
+"""Schedule of the fits of a GP's hyper-parameters, which cost much more than adding data to a fitted GP."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 @dataclass
 class RefitSchedule:
-    """Schedule of hyper-parameter refits: often at first, later when the data have grown by a tenth.
+    """Schedule of fits: often at first, later whenever the number of points has grown by a tenth.
 
-    A fit is due if the number of points has grown by a factor since the last fit: ``early`` for the first fits, then
-    ``growth``.
+    A fit is due if that number has grown by a factor since the last fit: ``early`` at first, then ``growth``.
 
     Args:
-        every_time: number of fits to which ``early`` applies.
+        every_time: number of first fits to which ``early`` applies.
         growth: factor of later fits.
-        early: factor of early fits; 1.02 refits after every new point up to 50 points.
+        early: factor of the first fits; with 1.02, every new point causes a fit up to 50 points.
         many: number of points at and above which ``growth`` applies in any case.
         fits: number of fits so far.
         size: number of points at the last fit.

@@ -1,7 +1,7 @@
-"""Stack: several GPs of one structure, which predict and are drawn from at once.
+"""Stack: several GPs of one structure whose predictions and draws are computed together.
 
-A step of an ascent asks each of a network's GPs for a few points. With many GPs, most of the time would go into
-starting small operations one after another; a stack joins them into one.
+A step of an ascent asks each GP of a network for predictions at a few points. With many GPs, starting small operations
+one after another would take most of the time. A stack joins them into one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cbo_gym.agents.gp.posterior import Posterior, stack_posteriors
 
 
 def stack_key(gp: object) -> Hashable:
-    """Return the key that GPs must share to be stacked; None for surrogates that cannot be."""
+    """Return the key that GPs must share to be stacked; None for surrogates that cannot be stacked."""
     return gp.kernel.structure if type(gp) is GaussianProcess and not isinstance(gp.kernel, GPyTorchKernel) else None
 
 
@@ -34,7 +34,8 @@ class Stack:
         self._sources: Sequence[Posterior] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_gps": self._gps, "_sources": ()}  # the rest follows from these
+        # The stacked posterior is computed from the GPs again.
+        return {"_gps": self._gps, "_sources": ()}
 
     def posterior(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Return posterior means and standard deviations at points ``g x b x d``, ``g x b`` each."""
@@ -48,13 +49,13 @@ class Stack:
         """Return functions drawn from the posteriors, as :meth:`GaussianProcess.draw`: ``g x b x d`` to ``g x b``."""
         stacked = self._update()
         prior = self._gps[0].kernel.draw(self._theta(), generator, 1)
-        pairs = zip(self._gps, prior(stacked.data).squeeze(-1), strict=True)
-        weights = [gp.correction(values[: len(gp)], generator) for gp, values in pairs]
+        prior_at_data = zip(self._gps, prior(stacked.data).squeeze(-1), strict=True)
+        weights = [gp.correction(values[: len(gp)], generator) for gp, values in prior_at_data]
         drawn = replace(stacked, weights=pad_sequence(weights, batch_first=True).unsqueeze(-1))
 
         def function(points: Tensor) -> Tensor:
             blocks = drawn.blocks(drawn.rescale(points))
-            return torch.cat([drawn.mean_of_block(b) + drawn.scale * prior(b).squeeze(-1) for b in blocks], 1)
+            return torch.cat([drawn.mean_of_block(x) + drawn.scale * prior(x).squeeze(-1) for x in blocks], 1)
 
         return function
 

@@ -249,8 +249,8 @@ class RewardGP(GaussianProcess):
     def _standardise(self) -> None:
         self._location, self._scale = self.outputs.new_tensor(0.0), self.outputs.new_tensor(self.unit)
         self._span[self.deviation] = self.unit
-        if (share := self._expected_share) is not None and isinstance(self._noise, NoiseLevel):
-            self._noise.expect(share, TRUST)
+        if (share := self._expected_share) is not None and isinstance(self.noise_model, NoiseLevel):
+            self.noise_model.expect(share, TRUST)
 
     @property
     def _expected_share(self) -> float | None:
