@@ -1,1 +1,1 @@
-"""Tools of all families of agents: features of actions, search, checks of arguments."""
+"""Modules that agents of all kinds use: features of actions, search, checks of arguments."""

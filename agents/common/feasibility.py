@@ -1,4 +1,4 @@
-"""Whether actions meet constraints, from posteriors of the constrained nodes' expected values."""
+"""Probabilities and estimates that actions meet constraints, from posteriors of expected values of the nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from cbo_gym.task import Constraint
 
-# Standard errors by which an action must meet a constraint to be recommended.
+# Number of posterior standard deviations by which an action must meet a constraint to be recommended.
 CAUTION = 1.0
 
 
 def standardised_slack(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor:
-    """Return how far posterior means are inside a constraint, in posterior standard deviations; these are above 0."""
+    """Return how far posterior means are inside a constraint, in posterior standard deviations, which are above 0."""
     return -constraint.excess(mean) / std
 
 
@@ -24,19 +24,19 @@ def log_feasibility(constraint: Constraint, mean: Tensor, std: Tensor) -> Tensor
 
 
 def violations(constraints: Sequence[Constraint], mean: Tensor, std: Tensor, caution: float = CAUTION) -> Tensor:
-    """Return the sum of the violations of constraints, each in its node's units, at cautious ends of the posteriors.
+    """Return the sum of the estimated violations of k constraints, each in its node's units.
 
     Args:
-        constraints: k constraints.
+        constraints: the constraints.
         mean: posterior means, ``n x k``.
         std: posterior standard deviations, ``n x k``.
-        caution: number of standard deviations by which a mean must be inside.
+        caution: number of standard deviations by which a mean must be inside its constraint.
 
     Returns:
-        shape ``(n,)``, 0 where all constraints are met.
+        shape ``(n,)``, 0 if all constraints are met.
     """
-    missed = [
+    terms = [
         (constraint.excess(means) + caution * stds).clamp_min(0.0)
         for constraint, means, stds in zip(constraints, mean.unbind(-1), std.unbind(-1), strict=True)
     ]
-    return torch.stack([*missed, torch.zeros_like(mean[:, 0] if missed else mean.sum(-1))]).sum(0)
+    return torch.stack([*terms, mean.new_zeros(len(mean))]).sum(0)

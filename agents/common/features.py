@@ -1,12 +1,11 @@
 """Conversions between the actions of a task, the points that a search moves, and the inputs of a GP.
 
 A *search point* is a vector in [0, 1]: the values of the action and, if the action also chooses which coordinates it
-sets, a 0/1 membership of each coordinate. The values of coordinates that are not members have no effect on the GP
-inputs, so their gradient is zero. The gradient of the membership is zero too: a gradient ascent keeps the membership
-that it started with. Coordinates with levels are rounded before they enter the GP, so their gradient is zero as well
-(Garrido-Merchan & Hernandez-Lobato 2020): random points and perturbations move them, an ascent does not. Points outside
-the limits of actions are replaced by points inside, see :meth:`ActionFeatures.repair`, so that a search only needs to
-stay in the unit box.
+sets, a 0/1 *membership* of each coordinate. Three kinds of coordinates have a zero gradient, so that only random points
+and perturbations move them: values of coordinates that are not members, which have no effect on the GP inputs; the
+membership itself; and coordinates with levels, a finite number of allowed values, to which they are rounded before they
+enter the GP (Garrido-Merchan & Hernandez-Lobato 2020). Points outside the limits of actions are replaced by points
+inside, see :meth:`ActionFeatures.repair`, so that a search only needs to stay in the unit box.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MEAN_MOVED = 0.5
 
 
 class Levels:
-    """The levels of coordinates in [0, 1].
+    """The levels of coordinates: equally spaced values in [0, 1].
 
     Args:
         levels: number of levels of each coordinate; None if it may have any value.
@@ -61,12 +60,15 @@ class Levels:
         )
 
     def perturb(self, values: Tensor, noisy: Tensor, generator: torch.Generator) -> Tensor:
-        """Return ``noisy``, but ``values`` in coordinates with levels, where a few move a step or change category."""
-        moves = torch.rand(values.shape, generator=generator) < MEAN_MOVED / int(self._has_levels.sum())
-        fresh = torch.rand(values.shape, dtype=values.dtype, generator=generator)
-        stepped = self.round(values) + torch.where(fresh < 0.5, -1.0, 1.0) / self._steps
-        moved = torch.where(self._unordered, self.from_uniform(fresh), stepped)
-        return torch.where(self._has_levels, torch.where(moves, moved, values), noisy)
+        """Return ``noisy`` for continuous coordinates, and for others ``values``, a few of them at another level.
+
+        Categories change at random, other levels by one step.
+        """
+        does_move = torch.rand(values.shape, generator=generator) < MEAN_MOVED / int(self._has_levels.sum())
+        uniform = torch.rand(values.shape, dtype=values.dtype, generator=generator)
+        stepped = self.round(values) + torch.where(uniform < 0.5, -1.0, 1.0) / self._steps
+        moved = torch.where(self._unordered, self.from_uniform(uniform), stepped)
+        return torch.where(self._has_levels, torch.where(does_move, moved, values), noisy)
 
 
 class ActionFeatures(ABC):
@@ -75,7 +77,7 @@ class ActionFeatures(ABC):
     Attributes:
         search_dim: length of a search point.
         input_dim: number of GP inputs.
-        levels: the levels of the values, the first coordinates of a search point; None if they may have any.
+        levels: the levels of the values, which a search point begins with; None if all values are continuous.
         categories: GP input that is a category -> the number of categories; its values are equally spaced in [0, 1].
     """
 
@@ -95,7 +97,7 @@ class ActionFeatures(ABC):
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
         """Return about ``count`` random search points, quasi-random in their values; shape ``n x search_dim``.
 
-        Under limits every second point is drawn inside; the others are repaired, and most move to the limits.
+        Under limits every second point is drawn inside. The others are repaired, which moves most of them to a limit.
         """
         points = self._draw(count, generator)
         return points if self.limits is None else self._limit(points, self.limits, generator)
@@ -112,16 +114,16 @@ class ActionFeatures(ABC):
         return self.repair(torch.cat([values, points[:, members.shape[-1] :]], -1))
 
     def _members(self, points: Tensor) -> Tensor:
-        """Return which coordinates actions set, boolean, ``... x q``."""
-        chosen = self.membership(points)
-        return chosen if chosen.shape[-1] else torch.ones_like(points, dtype=torch.bool)
+        """Return which of the q coordinates actions set, boolean, ``... x q``; all if actions do not choose any."""
+        membership = self.membership(points)
+        return membership if membership.shape[-1] else torch.ones_like(points, dtype=torch.bool)
 
     def allows(self, action: Action) -> bool:
-        """Return whether the set that an action chooses, if any, can be chosen within the limits."""
+        """Return whether the limits allow the set of coordinates that an action chooses, if it chooses one."""
         return True
 
     def repair(self, points: Tensor) -> Tensor:
-        """Move search points to the levels and into the limits, if they are not there; differentiable."""
+        """Move search points to the nearest levels and into the limits; differentiable."""
         if self.levels is None and self.limits is None:
             return points
         members = self._members(points)
@@ -136,17 +138,16 @@ class ActionFeatures(ABC):
         Points at even indices stay close to the originals. In the others about two values are drawn again, so that a
         search can leave a local optimum.
         """
-        values = points.shape[-1] - self.membership(points).shape[-1]
-        noisy = points[:, :values] + PERTURBATION * torch.randn(
-            (len(points), values), dtype=points.dtype, generator=generator
-        )
-        fresh = torch.rand(noisy.shape, dtype=noisy.dtype, generator=generator)
-        redraw = torch.rand(noisy.shape, generator=generator) < MEAN_REDRAWN / max(values, MEAN_REDRAWN)
+        count = points.shape[-1] - self.membership(points).shape[-1]
+        values, membership = points[:, :count], points[:, count:]
+        noisy = values + PERTURBATION * torch.randn(values.shape, dtype=points.dtype, generator=generator)
+        uniform = torch.rand(noisy.shape, dtype=noisy.dtype, generator=generator)
+        redraw = torch.rand(noisy.shape, generator=generator) < MEAN_REDRAWN / max(count, MEAN_REDRAWN)
         redraw[::2] = False
         if self.levels is not None:
-            noisy = self.levels.perturb(points[:, :values], noisy, generator)
-            fresh = self.levels.from_uniform(fresh)
-        perturbed = torch.cat([torch.where(redraw, fresh, noisy).clamp(0.0, 1.0), points[:, values:]], -1)
+            noisy = self.levels.perturb(values, noisy, generator)
+            uniform = self.levels.from_uniform(uniform)
+        perturbed = torch.cat([torch.where(redraw, uniform, noisy).clamp(0.0, 1.0), membership], -1)
         return perturbed if self.limits is None else self.repair(perturbed)
 
     @abstractmethod
@@ -154,7 +155,7 @@ class ActionFeatures(ABC):
         """Return the search point of an action, shape ``(search_dim,)``."""
 
     def encode_inside(self, action: Action) -> Tensor:
-        """Return the search point of an action, moved inside if it was played outside bounds or limits."""
+        """Return the search point of an action, moved inside if the action is outside bounds or limits."""
         return self.repair(self.encode(action).clamp(0.0, 1.0))
 
     def decode(self, point: Tensor) -> Action:
@@ -167,7 +168,7 @@ class ActionFeatures(ABC):
 
     @abstractmethod
     def exact_inputs(self, points: Tensor) -> Tensor:
-        """Return the GP inputs of points without repair, of actions that were played outside limits or off levels."""
+        """Return the GP inputs of points without repair, for past actions that may be outside limits or off levels."""
 
     def of_actions(self, actions: Sequence[Action]) -> Tensor:
         """Return the GP inputs of actions, ``n x input_dim``."""
@@ -204,7 +205,7 @@ class BoxFeatures(ActionFeatures):
 
 
 class GridFeatures(BoxFeatures):
-    """Soft actions of an adversarial task, all of whose coordinates have levels, whatever their domains."""
+    """Soft actions of an adversarial task, in which all coordinates have levels, even those with interval domains."""
 
     def __init__(self, codec: GridCodec) -> None:
         super().__init__(codec.domains, codec)
@@ -220,7 +221,7 @@ class SparseFeatures(ActionFeatures):
     Args:
         codec: the codec of the actions.
         null: the null action.
-        max_changes: largest number of coordinates that differ; None if the codec's limits bound it.
+        max_changes: largest number of coordinates that differ; None if the codec's limits restrict it.
     """
 
     def __init__(self, codec: Codec, null: Sequence[float] | np.ndarray, max_changes: int | None) -> None:
@@ -288,9 +289,9 @@ class ChoiceFeatures(ActionFeatures):
     def _draw(self, count: int, generator: torch.Generator) -> Tensor:
         searched = self._searched
         if (limits := self.limits) is not None:
-            # The limits of the next action may exclude all the searched sets.
-            groups = ([row for row in group if self._is_allowed(row, limits)] for group in (searched, self._sets))
-            searched = torch.stack(next(filter(None, groups)))
+            # If the limits of the next action exclude all the searched sets, search all allowed ones.
+            allowed = [row for row in searched if self._is_allowed(row, limits)]
+            searched = torch.stack(allowed or [row for row in self._sets if self._is_allowed(row, limits)])
         points_per_set = -(-count // len(searched))
         members = searched.double().repeat(points_per_set, 1)
         return torch.cat([self._draw_values(len(members), self._count, generator), members], -1)
@@ -307,10 +308,10 @@ class ChoiceFeatures(ActionFeatures):
         return torch.cat([values, self._sets[int(action[self._choice])].double()])
 
     def decode(self, point: Tensor) -> Action:
-        chosen = (self._sets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
+        index = (self._sets == self.membership(point).cpu()).all(-1).nonzero()[0, 0]
         point = point if self.levels is None and self.limits is None else self.inputs(point)
         values = np.clip(point[: self._count].cpu().numpy(), 0.0, 1.0)
-        return {self._choice: np.int64(chosen), "values": values}
+        return {self._choice: np.int64(index), "values": values}
 
     def exact_inputs(self, points: Tensor) -> Tensor:
         members = self.membership(points)

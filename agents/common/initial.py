@@ -1,4 +1,4 @@
-"""Start of an agent: the first action without data, and the number of initial data used."""
+"""The start of agents: their first action if there are no data, and which initial data they use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cbo_gym.agent import Agent
 from cbo_gym.agents.common.seeding import seeded_copy
 from cbo_gym.task import HardTask, Observation, Round, Task
 
-# Largest number of initial observations; more hardly improve a Gaussian process.
+# Largest number of initial rounds without an intervention; more would hardly improve a Gaussian process.
 MAX_OBSERVATIONS = 200
 
 
 def first_action(task: Task, seed: int) -> Action:
-    """Return the action to play without data: only observe if the mode has that, else act at random.
+    """Return the action to play without data: set nothing if a hard task allows that, otherwise a random action.
 
-    Observing informs about every mechanism; afterwards a model's prior replaces missing data.
+    Rounds in which nothing is set give information about every mechanism.
     """
     limits = task.codec.limits
     if isinstance(task, HardTask) and frozenset() in task.targets and (limits is None or limits.allows(())):
@@ -33,13 +33,13 @@ def few_observations(task: Task) -> Sequence[Round]:
     """Return the task's initial data, with the first ``MAX_OBSERVATIONS`` of the rounds in which nothing was set."""
     if not isinstance(task, HardTask):
         return task.initial_data
-    kept, observed = [], 0
+    rounds, observed = [], 0
     for past in task.initial_data:
         is_observed = not task.targets[int(past.action["target"])]
         observed += is_observed
         if not is_observed or observed <= MAX_OBSERVATIONS:
-            kept.append(past)
-    return kept
+            rounds.append(past)
+    return rounds
 
 
 class SearchAgent(Agent):

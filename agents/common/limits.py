@@ -1,4 +1,4 @@
-"""Checks and limits of arguments that several agents have."""
+"""Checks and limits of arguments that are common to several agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 from cbo_gym.errors import ArgumentError, short_repr
 
-# Largest number of samples for an expectation.
+# Largest number of samples with which agents estimate an expectation.
 MAX_SAMPLES = 4096
 
 

@@ -1,8 +1,8 @@
-"""MultiplicativeWeights: the base class of agents with a weight for every action (Freund & Schapire 1997).
+"""MultiplicativeWeights: base class of agents with a weight for every action (Freund & Schapire 1997).
 
-In every round they draw an action with probabilities proportional to the weights. After the adversary's move they
-estimate what every action would have earned against it, and multiply its weight by ``exp(-rate * (1 - reward))``, the
-reward clipped to [0, 1].
+Every round, these agents draw an action with probabilities proportional to the weights. After the adversary's move they
+estimate the reward of every action against that move, clip it to [0, 1], and multiply the action's weight by
+``exp(-rate * (1 - reward))``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class MultiplicativeWeights(Agent):
     """Agent that draws actions by weights that follow :meth:`optimistic_rewards`. Plays adversarial tasks.
 
     Args:
-        beta: standard deviations of the optimistic rewards above the mean; finite, at least 0.
+        beta: distance of the optimistic rewards from the mean, in standard deviations; finite, at least 0.
         rate: the learning rate; finite, at least 0. None for ``sqrt(8 log(n) / T)`` with n actions and T rounds, with
             which the regret against known rewards is at most ``sqrt(T log(n) / 2)`` in expectation.
         device: torch device.
 
     Attributes:
-        actions: all actions of the task, ``(n, q)``.
-        gains: estimates of the total reward that each action would have earned, ``(n,)``.
+        actions: all n actions of the task, ``n x q``.
+        gains: estimated total reward that each action would have earned so far, ``(n,)``.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -54,8 +54,9 @@ class MultiplicativeWeights(Agent):
         self._grid = space
         self.actions = space.all()
         self.gains = np.zeros(len(self.actions))
-        # Number of rounds whose rewards are in the gains.
+        # Number of rounds in the gains.
         self._rounds = 0
+        # Whether the agent has chosen an action; until then it is given initial data.
         self._acted = False
         self._rate = sqrt(8.0 * log(len(self.actions)) / self.task.horizon) if self.rate is None else self.rate
 
@@ -93,12 +94,12 @@ class MultiplicativeWeights(Agent):
         """Return upper bounds on the rewards of actions followed by moves, ``n x (q + k)`` to ``(n,)``."""
 
     def estimated_rewards(self) -> np.ndarray:
-        """Return estimated mean rewards of the actions played against all moves; without rounds, the observed ones."""
+        """Return the mean gains of the actions played; before the first round, the observed rewards."""
         if not self._rounds:
             return super().estimated_rewards()
         indices = self._grid.indices(np.stack([past.action for past in self.history]))
         return self.gains[indices] / self._rounds
 
     def recommend(self) -> Action:
-        """Return the action with the greatest weight, played or not."""
+        """Return the action with the greatest gain, played or not."""
         return self.actions[np.argmax(self.gains)].copy() if self._rounds else super().recommend()

@@ -1,4 +1,4 @@
-"""The variables of a policy scope and the contexts that they depend on."""
+"""The variables that a policy scope sets, and the contexts on which they depend."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ Members = tuple[frozenset[str], frozenset[str]]
 
 
 def members(scope: Scope) -> Members:
-    """Return the variables of a scope, and the contexts on which any of them may depend."""
+    """Return the variables that a scope sets, and all contexts on which any of them may depend."""
     return frozenset(variable for variable, _ in scope), frozenset().union(*[contexts for _, contexts in scope])

@@ -1,4 +1,4 @@
-"""Costs of actions, computed from their features."""
+"""Costs of actions, computed from their features, for searches that weigh rewards against costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cbo_gym.task import HardTask, SoftTask, Task
 
 
 def cost_of(task: Task, inputs: Tensor) -> Tensor:
-    """Return the cost of rounds, differentiable: features of actions ``... x input_dim`` to ``...``.
+    """Return costs of actions with features ``... x input_dim``, shape ``...``, differentiable.
 
     Raises:
         ArgumentError: unless the task is soft or hard, and has costs.

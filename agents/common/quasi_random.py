@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-# Least distance of uniform numbers from 0 and 1, where quantiles may be infinite.
+# Least distance of uniform numbers from 0 and 1, at which quantiles may be infinite.
 EDGE = 1e-9
 
 
 def uniforms(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
-    """Return numbers in (0, 1), ``(count,)`` for each name."""
+    """Return uniform numbers in (0, 1), ``(count,)`` for each name."""
     return _columns(names, _draw(len(names), count, seed))
 
 
@@ -23,7 +23,7 @@ def normals(names: Collection[str], count: int, seed: int) -> dict[str, Tensor]:
     return _columns(names, torch.special.ndtri(_draw(len(names), count, seed)))
 
 
-# Many agents use the same numbers again in every round.
+# Cached, because many agents use the same numbers in every round.
 @lru_cache(maxsize=32)
 def _draw(dim: int, count: int, seed: int) -> Tensor:
     engine = SobolEngine(max(1, dim), scramble=True, seed=seed)

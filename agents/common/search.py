@@ -1,8 +1,8 @@
-"""maximise: the action with the highest value of an acquisition function.
+"""Search for the action with the highest value of an acquisition function.
 
-Random search points and points around the best actions played are screened in one batch. For each of the most
-promising target sets (or sets of changed coordinates) a few of them start a gradient ascent. BoTorch's batched L-BFGS
-runs all of these at once for some iterations, and then the best of them to the end.
+The function is first evaluated at random search points and at points around the best actions played (screening). For
+each of the most promising target sets, or sets of changed coordinates, a few of these points start gradient ascents.
+BoTorch's batched L-BFGS-B runs all ascents together for some iterations (scouting), and then only the best of them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from cbo_gym.task import Action, Round
 
 # Number of distinct played actions among the starts.
 INCUMBENTS = 3
-# Number of points that survive a generation.
+# Number of best points around which the next generation is drawn.
 SURVIVORS = 32
-# Largest number of target sets, or sets of changed coordinates, that are optimised.
-SUPPORTS = 8
+# Largest number of target sets, or sets of changed coordinates, from which ascents start.
+MAX_SETS = 8
 # Number of points screened at a time. Posteriors split them further if their covariances do not fit a cache.
 CHUNK = 1024
-# Number of ascents that run to the end.
+# Number of ascents that continue after scouting.
 FINALISTS = 3
 
+#: GP inputs ``b x 1 x input_dim`` -> values ``(b,)``.
 Acquisition = Callable[[Tensor], Tensor]
 
 
@@ -42,12 +43,12 @@ class Effort:
 
     Attributes:
         raw_samples: number of random points that are screened.
-        perturbed: number of random points around each incumbent, which are screened too.
-        generations: number of generations of points around the best ones so far, which are screened too.
-        children: number of points around each survivor of a generation.
-        restarts: number of starts of the ascent, shared by the target sets, at least two for each.
-        scouting: number of iterations of every ascent before the finalists are chosen.
-        max_iterations: largest number of iterations of an ascent.
+        perturbed: number of screened points around each of the best distinct actions played.
+        generations: number of times that points around the best ones so far are screened too.
+        children: number of points around each of the best ones in a generation.
+        restarts: number of starts of ascents, shared by the target sets, at least two for each.
+        scouting: number of iterations of every ascent before the best ones are chosen.
+        max_iterations: largest number of iterations of an ascent, scouting included.
         relative_gain: relative gain of the acquisition function at which an ascent stops.
     """
 
@@ -83,18 +84,17 @@ def maximise(
     """Search for the action that maximises ``acquisition``.
 
     Args:
-        acquisition: GP inputs of shape ``b x 1 x input_dim`` to values of shape ``b``, differentiable, each value
-            depending on its own row only.
+        acquisition: the differentiable function; each value must depend only on its own row of the inputs.
         features: features of the task's actions.
-        played: actions played, from the best to the worst; the ascent starts from the first distinct ones too.
+        played: actions played, from the best to the worst; ascents also start from the first distinct ones.
         seed: seed of the random points. The global random state of torch does not change.
-        screening: a cheaper function for choosing the starts; None for ``acquisition`` itself.
-        scouting: a cheaper function for the first iterations of the ascents; None for ``acquisition`` itself.
+        screening: a faster function for the choice of the starts; None for ``acquisition`` itself.
+        scouting: a faster function for the first iterations of the ascents; None for ``acquisition`` itself.
         effort: size of the search.
         device: torch device on which ``acquisition`` computes.
 
     Returns:
-        an element of the action space.
+        An element of the action space.
     """
     starts = screen(screening or acquisition, features, played, seed=seed, effort=effort, device=device)
 
@@ -117,9 +117,9 @@ def screen(
     effort: Effort = DEFAULT_EFFORT,
     device: str | torch.device = "cpu",
 ) -> Tensor:
-    """Return promising search points, shape ``n x search_dim``, the best of all that were screened first.
+    """Return starts for ascents, shape ``n x search_dim``. The arguments are those of :func:`maximise`.
 
-    The arguments are those of :func:`maximise`. The first distinct actions that were played come last.
+    The first is the best point that was screened; the last are the best distinct actions played.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -133,8 +133,8 @@ def screen(
     candidates = torch.cat([features.draw(effort.raw_samples, generator), around]).to(device)
     values = value(candidates)
     for _ in range(effort.generations):
-        fittest = candidates[values.topk(SURVIVORS).indices].cpu()
-        offspring = features.perturb(fittest.repeat_interleave(effort.children, 0), generator).to(device)
+        survivors = candidates[values.topk(SURVIVORS).indices].cpu()
+        offspring = features.perturb(survivors.repeat_interleave(effort.children, 0), generator).to(device)
         candidates, values = torch.cat([candidates, offspring]), torch.cat([values, value(offspring)])
     best = candidates[values.argmax()][None]
     starts = _choose_starts(candidates, values, features, effort.restarts, generator)
@@ -142,10 +142,7 @@ def screen(
 
 
 def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tensor:
-    """Return the first ``INCUMBENTS`` search points that differ in their GP inputs.
-
-    An action that was played outside the domains or the limits is moved inside.
-    """
+    """Return the search points of the first ``INCUMBENTS`` actions with different GP inputs, moved inside limits."""
     distinct: dict[tuple[float, ...], Tensor] = {}
     for action in played:
         point = features.encode_inside(action)
@@ -158,31 +155,31 @@ def _first_distinct(played: Sequence[Action], features: ActionFeatures) -> Tenso
 def _choose_starts(
     candidates: Tensor, values: Tensor, features: ActionFeatures, restarts: int, generator: torch.Generator
 ) -> Tensor:
-    """Return starts for the ascent: the best point of each of the best sets of coordinates, then other good points."""
-    chosen = features.membership(candidates)
-    if chosen.shape[-1]:
-        _, group = chosen.unique(dim=0, return_inverse=True)
+    """Return starts for ascents: from each of the best sets of coordinates its best point, and other good points."""
+    membership = features.membership(candidates)
+    if membership.shape[-1]:
+        _, set_index = membership.unique(dim=0, return_inverse=True)
     else:
-        group = torch.zeros(len(candidates), dtype=torch.long, device=candidates.device)
-    best = torch.stack([values[group == g].max() for g in range(int(group.max()) + 1)])
-    kept = best.topk(min(SUPPORTS, len(best))).indices
-    each = max(2, restarts // len(kept))
+        set_index = torch.zeros(len(candidates), dtype=torch.long, device=candidates.device)
+    best = torch.stack([values[set_index == index].max() for index in range(int(set_index.max()) + 1)])
+    best_sets = best.topk(min(MAX_SETS, len(best))).indices
+    starts_per_set = max(2, restarts // len(best_sets))
     starts = []
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        # BoTorch warns if a set has no effect.
+        # BoTorch warns if all values are equal, as those of a set without an effect.
         warnings.simplefilter("ignore", BadInitialCandidatesWarning)
         torch.default_generator.set_state(generator.get_state())
-        for g in kept:
-            members = (group == g).nonzero()[:, 0].cpu()
-            points, scores = candidates.cpu()[members].unsqueeze(-2), values.cpu()[members]
-            starts.append(initialize_q_batch(points, scores, min(each, len(members)))[0].squeeze(-2))
+        for index in best_sets:
+            rows = (set_index == index).nonzero()[:, 0].cpu()
+            points, scores = candidates.cpu()[rows].unsqueeze(-2), values.cpu()[rows]
+            starts.append(initialize_q_batch(points, scores, min(starts_per_set, len(rows)))[0].squeeze(-2))
     return torch.cat(starts).to(candidates)
 
 
 def _with_slope(values: Tensor, points: Tensor) -> Tensor:
-    """Make values differentiable in points ``b x 1 x d``, even if they depend on none of them.
+    """Make values differentiable in points ``b x 1 x d``, even if they do not depend on them.
 
-    Values are independent of the points if all points are of the empty target set.
+    Values do not depend on the points if all points have the empty target set.
     """
     return values if values.requires_grad or not points.requires_grad else values + 0.0 * points.sum((-1, -2))
 
@@ -194,16 +191,16 @@ def _ascend(value: Acquisition, approximation: Acquisition, starts: Tensor, effo
     """
     try:
         points, values = _climb(approximation, starts, effort.scouting, effort.relative_gain)
-        kept = values.topk(min(FINALISTS, len(values))).indices
-        points, values = _climb(value, points[kept], effort.max_iterations - effort.scouting, effort.relative_gain)
+        finalists = points[values.topk(min(FINALISTS, len(values))).indices]
+        points, values = _climb(value, finalists, effort.max_iterations - effort.scouting, effort.relative_gain)
     except OptimizationGradientError:
-        # An acquisition function with gradient zero is only screened.
+        # If a gradient is NaN, the best screened point is the result.
         return starts[0]
     return points[values.argmax()]
 
 
 def _climb(value: Acquisition, starts: Tensor, iterations: int, gain: float) -> tuple[Tensor, Tensor]:
-    """Return the ends of this number of iterations of L-BFGS-B from ``starts``, and the values there."""
+    """Return the points that L-BFGS-B reaches from ``starts`` in these iterations, and their values."""
 
     def losses(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         points = torch.from_numpy(rows).to(starts).unsqueeze(-2).requires_grad_(True)
@@ -213,7 +210,7 @@ def _climb(value: Acquisition, starts: Tensor, iterations: int, gain: float) -> 
             raise OptimizationGradientError("the gradient is not a number", current_x=rows)
         return -values.detach().cpu().numpy(), -slopes.squeeze(-2).cpu().numpy()
 
-    # An ascent that stops early leaves a good enough point.
+    # Whether an ascent converged does not matter, because its end is a good start in any case.
     ends, _, _ = fmin_l_bfgs_b_batched(
         losses,
         starts.cpu().numpy(),

@@ -1,4 +1,4 @@
-"""NetworkAgent: the base class of agents with a surrogate for every node."""
+"""NetworkAgent: base class of agents that model every node of the diagram, such as MCBO, EIFN and EXCBO."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 class NetworkAgent(SearchAgent):
     """Base class of agents that learn from every node and play the action that :meth:`choose` returns.
 
-    Without data they play :func:`first_action`.
+    The first action without data is that of :func:`~cbo_gym.agents.common.initial.first_action`. Subclasses set
+    ``network`` in ``setup``, and may set ``warmup`` and ``exploration``.
 
     Attributes:
-        make_surrogate: factory of the surrogate of a node.
-        network: the surrogates of the nodes; subclasses set it in ``setup``.
-        warmup: exploration in some of the first rounds, set in ``setup``; or None.
-        exploration: replacement of actions that give no information, set in ``setup``; or None.
+        make_surrogate: function that returns the surrogate of a node.
+        network: the surrogates of the nodes.
+        warmup: exploration in some of the first rounds; None for none.
+        exploration: replacement of actions from which the agent would learn nothing; None for none.
     """
 
     modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
@@ -50,7 +51,7 @@ class NetworkAgent(SearchAgent):
         self.learn(action, observation, partial=True)
 
     def learn(self, action: Action, observation: Observation, partial: bool) -> None:
-        """Let the surrogates learn from a round, which has no reward if it is ``partial``."""
+        """Add a round to the surrogates' data; a ``partial`` round has no reward."""
         self.network.add(action, observation, partial)
         self._estimates = None
 
@@ -83,7 +84,7 @@ class NetworkAgent(SearchAgent):
         return self.network.leave_one_out()
 
     def estimated_rewards(self) -> np.ndarray:
-        # A recommendation and the next action both use them.
+        # Cached for the recommendation and the next action.
         if self._estimates is None:
             with torch.no_grad():
                 self._estimates = self.estimate().cpu().numpy()
@@ -98,7 +99,7 @@ class NetworkAgent(SearchAgent):
         """Return the next action.
 
         Args:
-            played: actions played, from the best to the worst estimate of their expected rewards.
-            best: the estimate of the first.
+            played: actions played, from the highest to the lowest estimate of their expected rewards.
+            best: the highest estimate.
             seed: seed of the search.
         """

@@ -1,8 +1,9 @@
 """CIV: shifts that bring the means of a linear system to a target (Zhang, Cammarata, Squires, Sapsis & Uhler 2023).
 
-In X = B X + a + noise the row of B of each node has a normal posterior, from Bayesian linear regression on the node's
-parents. The optimum is a* = (I - B) target, so shifts are chosen by how uncertain they leave the squared distance
-``|a - a*|^2`` of all shifts a of a given length: the causal integrated variance.
+The system is ``X = B X + a + noise``; the action is the shift a. Bayesian linear regression on the parents of each node
+gives a normal posterior of its row of B. The optimum is ``a* = (I - B) target - E[noise]``. The agent chooses the shift
+after which the variance of ``|a - a*|^2``, integrated over all a of a given length, is least: the causal integrated
+variance.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from cbo_gym._util.arguments import require_positive, require_word
 from cbo_gym.agent import Agent, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, SoftTask
 
-# Range of random factors of the last action, which starts one of the two searches.
+# Range of the random factors by which the last shift is multiplied to start one of the two searches.
 JITTER = (0.8, 1.2)
-# Relative error up to which the known reward must be the squared distance from a target.
-QUADRATIC = 1e-6
+# Relative error up to which the known reward must equal the squared distance from a target.
+QUADRATIC_TOLERANCE = 1e-6
 
 
 class LinearPosterior:
-    """Normal posteriors of the rows of B, with the prior N(0, noise variance) for each weight.
+    """Normal posteriors of the rows of B, with the prior N(0, noise variance of the row's node) for each weight.
 
     Args:
-        parents: for each node the indices of its parents.
-        variances: variances of the nodes' noise.
+        parents: indices of the parents of each of the p nodes.
+        variances: variances of the nodes' noise, ``(p,)``.
 
     Attributes:
         mean: posterior mean of B, ``p x p``.
@@ -39,13 +40,13 @@ class LinearPosterior:
         self.variances = variances
         count = len(parents)
         self._is_parent = np.zeros((count, count), dtype=bool)
-        for node, own in enumerate(parents):
-            self._is_parent[node, own] = True
+        for node, node_parents in enumerate(parents):
+            self._is_parent[node, node_parents] = True
         self.mean = np.zeros((count, count))
-        self.spread = np.array([np.diag(own.astype(float)) for own in self._is_parent])
+        self.spread = np.array([np.diag(row.astype(float)) for row in self._is_parent])
 
     def learn(self, shift: np.ndarray, values: np.ndarray) -> None:
-        """Add a round, by updates of rank one."""
+        """Add a round by updates of rank one: the shift, mean noise included, and the nodes' values, ``(p,)`` each."""
         rows = values * self._is_parent
         gains = np.einsum("ijk,ik->ij", self.spread, rows)
         scales = 1.0 + np.einsum("ij,ij->i", gains, rows)
@@ -54,26 +55,26 @@ class LinearPosterior:
         self.spread = self.spread - gains[:, :, None] * gains[:, None, :] / scales[:, None, None]
 
     def means(self, shift: np.ndarray) -> np.ndarray:
-        """Return E[X | shift] of the mean of B."""
+        """Return E[X | shift] if B is its posterior mean; the shift includes the mean noise."""
         return np.linalg.solve(np.eye(len(self.mean)) - self.mean, shift)
 
 
 class CIV(Agent):
-    """Causal integrated variance. Plays soft tasks whose known reward is the squared distance from a target.
+    """Causal integrated variance. Plays soft tasks whose known reward is minus the squared distance from a target.
 
-    Each node has one parameter, a shift that is added to it. The recommendation is the posterior mean of a*, played or
-    not.
+    The system must be linear, with one action parameter for each node, a shift that is added to the node. The
+    recommendation is the posterior mean of a*, played or not.
 
     Args:
         acquisition: ``"civ"``; ``"greedy"`` for the posterior mean of a*; ``"random"`` for random directions.
         length: largest Euclidean length of a shift, in native units, above 0.
 
     Attributes:
-        target: the target means of the nodes.
+        target: the target means of the nodes, ``(p,)``.
         posterior: the posterior of B.
 
     Raises:
-        UnsupportedModeError: from ``reset``, if the task is no such task.
+        UnsupportedModeError: from ``reset``, if the task is not of this kind.
     """
 
     modes = frozenset({Mode.SOFT})
@@ -86,8 +87,8 @@ class CIV(Agent):
     def setup(self, seed: int) -> None:
         task, diagram = self.task, self.task.diagram
         names = [name for name in task.nodes if name != task.reward]
-        crowded = [name for name in names if len(task.action_nodes.get(name, ())) != 1]
-        if crowded or task.noise is None or diagram.bidirected or task.reward in task.action_nodes:
+        has_shifts = all(len(task.action_nodes.get(name, ())) == 1 for name in names)
+        if not has_shifts or task.noise is None or diagram.bidirected or task.reward in task.action_nodes:
             raise UnsupportedModeError(
                 f"CIV plays linear systems with known noise, no latent causes, and one shift of each node; "
                 f"{task.env_id} is not one; choose MCBO, EIFN or GP-UCB"
@@ -96,13 +97,13 @@ class CIV(Agent):
         self._columns = [task.nodes.index(name) for name in names]
         self._coordinates = [task.action_nodes[name][0] for name in names]
         domains = [task.action_domains[coordinate] for coordinate in self._coordinates]
-        self._low, self._high = (np.array(side) for side in zip(*domains, strict=True))
+        self._low, self._high = (np.array(ends) for ends in zip(*domains, strict=True))
         parents = [[names.index(parent) for parent in diagram.parents(name)] for name in names]
         self._offsets = np.array([task.noise[name].mean for name in names])
         self.posterior = LinearPosterior(parents, np.array([task.noise[name].std ** 2 for name in names]))
 
     def _read_target(self, names: list[str]) -> np.ndarray:
-        """Return the target of the known reward, from its values at 0 and at the unit vectors."""
+        """Compute the target from values of the known reward at plus and minus the unit vectors."""
         reward = self.task.composition
         if reward is None:
             raise UnsupportedModeError(
@@ -112,11 +113,12 @@ class CIV(Agent):
         def value(point: np.ndarray) -> float:
             return float(reward(dict(zip(names, point.tolist(), strict=True))))
 
-        centre, units = value(np.zeros(len(names))), np.eye(len(names))
-        target = np.array([(value(unit) - value(-unit)) / 4.0 for unit in units])
-        point = np.arange(1.0, len(names) + 1.0)
-        loss, expected = centre - value(point), np.square(point - target).sum() - np.square(target).sum()
-        if abs(loss - expected) > QUADRATIC * np.square(point).sum():
+        target = np.array([(value(unit) - value(-unit)) / 4.0 for unit in np.eye(len(names))])
+        # Compare differences between 0 and another point, because the reward may have an additional constant.
+        point, origin = np.arange(1.0, len(names) + 1.0), np.zeros(len(names))
+        difference = value(origin) - value(point)
+        expected = np.square(point - target).sum() - np.square(target).sum()
+        if abs(difference - expected) > QUADRATIC_TOLERANCE * np.square(point).sum():
             raise UnsupportedModeError(
                 f"CIV minimises the squared distance from a target, and the reward of {self.task.env_id} is another; "
                 "choose MCBO or EIFN"
@@ -138,14 +140,14 @@ class CIV(Agent):
         last = self._shift(self.history[-1].action) if self.history else self.rng.uniform(-1.0, 1.0, len(best))
         starts = [last * self.rng.uniform(*JITTER, len(best)), best]
         loss = self.integrated_variance()
-        found = [self._minimise(loss, self._inside(start)) for start in starts]
-        return self._action(min(found, key=loss))
+        minima = [self._minimise(loss, self._inside(start)) for start in starts]
+        return self._action(min(minima, key=loss))
 
     def integrated_variance(self) -> Callable[[np.ndarray], float]:
-        """Return the variance of ``|a - a*|^2`` after a round with a shift, integrated over a, as a function of it.
+        """Return the function from the shift of the next round to the causal integrated variance after that round.
 
-        It is a sum over nodes, with d_i the variance of a*_i after the round, of ``d_i (d_i + 2 c_i)``. Here c_i is the
-        mean of (a_i - E a*_i)^2 over shifts of length 1 plus the noise variance.
+        It is the sum over nodes of ``d_i (d_i + 2 c_i)``, with d_i the variance of a*_i after the round, and c_i the
+        noise variance plus the mean of ``(a_i - E a*_i)^2`` over shifts a of length 1.
         """
         count, posterior = len(self.target), self.posterior
         inverse = np.linalg.inv(np.eye(count) - posterior.mean)
@@ -165,14 +167,15 @@ class CIV(Agent):
         return self.target - self.posterior.mean @ self.target - self._offsets
 
     def _minimise(self, loss: Callable[[np.ndarray], float], start: np.ndarray) -> np.ndarray:
-        inside = {"type": "ineq", "fun": lambda a: self.length**2 - a @ a, "jac": lambda a: -2.0 * a}
-        found = minimize(loss, start, method="SLSQP", bounds=Bounds(self._low, self._high), constraints=inside)
-        return self._inside(found.x)
+        length_limit = {"type": "ineq", "fun": lambda a: self.length**2 - a @ a, "jac": lambda a: -2.0 * a}
+        bounds = Bounds(self._low, self._high)
+        return self._inside(minimize(loss, start, method="SLSQP", bounds=bounds, constraints=length_limit).x)
 
     def _inside(self, shift: np.ndarray) -> np.ndarray:
         """Return the shift, shortened to the greatest length and clipped to the domains."""
         norm = float(np.linalg.norm(shift))
-        return np.clip(shift * (self.length / norm) if norm > self.length else shift, self._low, self._high)
+        shortened = shift * (self.length / norm) if norm > self.length else shift
+        return np.clip(shortened, self._low, self._high)
 
     def _shift(self, action: Action) -> np.ndarray:
         return np.asarray(self.task.codec.domains.points_to_native(np.asarray(action)))[self._coordinates]
@@ -183,7 +186,7 @@ class CIV(Agent):
         return action.clip(0.0, 1.0)
 
     def recommend(self) -> Action:
-        """Return the posterior mean of a*, as far as the length and the domains allow."""
+        """Return the posterior mean of a*, moved into the greatest length and the domains."""
         return self._action(self._inside(self.posterior_optimum()))
 
     def estimated_rewards(self) -> np.ndarray:
@@ -206,5 +209,5 @@ def _integrated_variance(
 ) -> float:
     """Return the sum of ``d_i (d_i + 2 c_i)``; ``variances * before`` are the d_i before the round with the shift."""
     a = shift + offsets
-    left = variances * (before - np.square(along @ a) / (1.0 + np.einsum("j,ijk,k->i", a, across, a)))
-    return float(left @ (left + twice_c))
+    d = variances * (before - np.square(along @ a) / (1.0 + np.einsum("j,ijk,k->i", a, across, a)))
+    return float(d @ (d + twice_c))

@@ -27,9 +27,9 @@ class EIFN(NetworkAgent):
     """Expected improvement on a network of GPs. Plays soft, hard and adversarial tasks.
 
     Args:
-        samples: Sobol samples of the posterior, 1 to 4,096 (128 as in the paper).
-        explore: whether to explore, in at most ``2 sqrt(t)`` of t rounds, when the chosen action would teach nothing;
-            never in hard mode with noisy nodes. False for the paper's method.
+        samples: number of Sobol samples of the posterior, 1 to 4,096 (128 as in the paper).
+        explore: whether to play another action if the agent would learn nothing from the chosen one, in at most
+            ``2 sqrt(t)`` of t rounds, but never in hard mode with noisy nodes. False for the paper's method.
         device: torch device.
 
     Attributes:

@@ -1,7 +1,7 @@
-"""Eta, the position of each node between its confidence bounds: -1 is the lower bound, 1 the upper.
+"""Eta, MCBO's position of a node's function between its confidence bounds: -1 is the lower bound, 1 the upper.
 
-:class:`WithEta` adds one constant eta per node to the search points; :class:`EtaNetworks` make eta a function of the
-node's GP inputs.
+:class:`WithEta` adds one number eta per node to the points of a search. :class:`EtaNetworks` make eta a function of the
+node's GP inputs, by small neural networks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.task import Action
 
-# Number of hidden units of a network.
+# Number of hidden units of a neural network.
 HIDDEN = 16
-# Largest absolute eta of an initial network. The output is a tanh, whose gradient vanishes near 1.
+# Largest absolute output of an initial neural network. It is a tanh, whose gradient vanishes near 1.
 MAX_INITIAL_ETA = 0.95
 
 
@@ -36,7 +36,7 @@ class WithEta(ActionFeatures):
         self.input_dim = len(nodes) + features.input_dim
 
     def split(self, points: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """Split search points or inputs, ``b x d``, into eta by node, ``b x 1`` each, and those of ``features``."""
+        """Split points or inputs, ``b x d``, into eta by node, ``b x 1`` each, and points or inputs of ``features``."""
         count = len(self._nodes)
         eta = 2.0 * points[:, :count] - 1.0
         return dict(zip(self._nodes, eta.unsqueeze(-1).unbind(1), strict=True)), points[:, count:]
@@ -48,20 +48,20 @@ class WithEta(ActionFeatures):
     _draw = draw
 
     def _draw_eta(self, count: int, generator: torch.Generator) -> Tensor:
-        """Return (eta + 1) / 2 of ``count`` points, ``count x nodes``.
+        """Return ``(eta + 1) / 2`` of ``count`` points, ``count x nodes``.
 
         In half of the points every eta is -1 or 1, where the optimum usually is; in the others eta is uniform.
         """
-        eta = torch.rand((count, len(self._nodes)), dtype=torch.float64, generator=generator)
-        eta[: count // 2] = eta[: count // 2].round()
-        return eta[torch.randperm(count, generator=generator)]
+        rescaled_eta = torch.rand((count, len(self._nodes)), dtype=torch.float64, generator=generator)
+        rescaled_eta[: count // 2] = rescaled_eta[: count // 2].round()
+        return rescaled_eta[torch.randperm(count, generator=generator)]
 
     def perturb(self, points: Tensor, generator: torch.Generator) -> Tensor:
         """Perturb actions as ``features`` does; redraw each eta with probability 1/4."""
-        eta = points[:, : len(self._nodes)]
-        redraw = torch.rand(eta.shape, generator=generator) < 0.25
-        eta = torch.where(redraw, self._draw_eta(len(points), generator), eta)
-        return torch.cat([eta, self._features.perturb(points[:, len(self._nodes) :], generator)], -1)
+        rescaled_eta, actions = points.split([len(self._nodes), self._features.search_dim], -1)
+        redraw = torch.rand(rescaled_eta.shape, generator=generator) < 0.25
+        rescaled_eta = torch.where(redraw, self._draw_eta(len(points), generator), rescaled_eta)
+        return torch.cat([rescaled_eta, self._features.perturb(actions, generator)], -1)
 
     def encode(self, action: Action) -> Tensor:
         """Return the search point of an action with every node at its upper bound."""
@@ -96,14 +96,14 @@ class WithEta(ActionFeatures):
 
 
 class EtaNetworks:
-    """Two-layer ReLU networks from a node's GP inputs to its eta in (-1, 1).
+    """Two-layer neural networks with ReLU units from a node's GP inputs to its eta in (-1, 1).
 
-    There is one network for each node and each of the r starting points of an optimisation.
+    There is one for each node and each of the r starting points of an optimisation.
 
     Args:
         network: the network of GPs.
-        layers: by node, the weights and biases of the hidden layer, and the weights and bias of the output, each with
-            leading dimension r.
+        layers: by node, the weights and biases of the hidden layer, then those of the output, each with leading
+            dimension r.
 
     Attributes:
         parameters: all weights and biases, tensors with leading dimension r that require gradients.
@@ -119,7 +119,7 @@ class EtaNetworks:
 
     @classmethod
     def random(cls, network: GPNetwork, eta: Mapping[str, Tensor], seed: int) -> EtaNetworks:
-        """Return networks with random hidden layers and outputs near a constant.
+        """Return neural networks with random hidden layers and outputs near a constant.
 
         Args:
             network: the network of GPs.
@@ -132,21 +132,20 @@ class EtaNetworks:
             dim, starts = network.surrogates[node].dim, len(constant)
             weights = torch.randn((starts, dim, HIDDEN), dtype=torch.float64, generator=generator) / dim**0.5
             biases = 2.0 * torch.rand((starts, 1, HIDDEN), dtype=torch.float64, generator=generator) - 1.0
-            output_weights = (
-                0.1 / HIDDEN**0.5 * torch.randn((starts, HIDDEN, 1), dtype=torch.float64, generator=generator)
-            )
+            normal = torch.randn((starts, HIDDEN, 1), dtype=torch.float64, generator=generator)
+            output_weights = 0.1 / HIDDEN**0.5 * normal
             output_bias = constant.clamp(-MAX_INITIAL_ETA, MAX_INITIAL_ETA).atanh().unsqueeze(-1)
             layers[node] = [tensor.to(constant) for tensor in (weights, biases, output_weights, output_bias)]
         return cls(network, layers)
 
     def select(self, starts: Tensor) -> EtaNetworks:
-        """Return copies of the networks of some starting points, given by their indices."""
+        """Return copies of the neural networks of the starting points with these indices."""
         return EtaNetworks(
             self._network, {node: [tensor[starts] for tensor in tensors] for node, tensors in self._layers.items()}
         )
 
     def __call__(self, node: str, points: Tensor) -> Tensor | float:
-        """Return eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a network."""
+        """Return eta at GP inputs ``r x s x d``, shape ``r x s``; 1 for a node without a neural network."""
         if node not in self._layers:
             return 1.0
         weights, biases, output_weights, output_bias = self._layers[node]

@@ -1,10 +1,9 @@
 """EXCBO: causal Bayesian optimisation via exogenous distribution learning (Ren, Wang, Chen & Qian, Algorithm 1).
 
-Every round, for every node: a GP of the node given its parents and own actions gives estimates u^ of the exogenous
-variable in each round; a Gaussian mixture is fitted to the u^; and a decoder, a GP of the node given parents, actions
-and u^, models the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The action with the highest
-``E[mean] + beta E[std]`` of the reward's decoder is played. The models of a node skip the rounds in which
-it was set.
+For every node, an encoder, a GP of the node given its parents and own actions, gives an estimate u^ of the node's
+exogenous variable in each round. A Gaussian mixture is fitted to the u^. A decoder, a GP of the node given parents,
+actions and u^, models the mechanism (:mod:`cbo_gym.agents.networks.exogenous`). The agent plays the action with the
+highest ``E[mean] + beta E[std]`` of the reward's decoder. The models of a node skip the rounds in which it was set.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ class EXCBO(NetworkAgent):
 
     Args:
         beta: weight of the expected standard deviation; finite, at least 0.
-        components: number of components of each Gaussian mixture, 1 to 20 (2 in the paper, 3 and 4 in its sec. 11.8),
-            or ``"bic"`` to choose from 1 to 4 by the Bayesian information criterion, in every round.
+        components: number of components of each Gaussian mixture, 1 to 20 (2 in the paper, 3 and 4 in its sec. 11.8);
+            or ``"bic"``, which chooses from 1 to 4 in every round by the Bayesian information criterion.
         samples: number of quasi-random draws of the exogenous variables, 1 to 4,096.
         device: torch device.
 
@@ -72,7 +71,7 @@ class EXCBO(NetworkAgent):
         )
 
     def upper_bound(self, draws: Draws) -> Acquisition:
-        """Return the acquisition function on some draws of u^: GP inputs ``b x 1 x d`` to values ``(b,)``."""
+        """Return the acquisition function for draws of u^, from features of actions ``b x 1 x d`` to ``(b,)``."""
 
         def value(inputs: Tensor) -> Tensor:
             mean, std = self.network.reward_mean_and_std(inputs.squeeze(-2), draws)

@@ -1,10 +1,11 @@
-"""The surrogate of EXCBO: estimates of a node's exogenous variable in each round, and its distribution.
+"""The surrogates of EXCBO, which learn each node's exogenous variable: encoder, mixture and decoder.
 
-Encoder-decoder surrogate of Ren, Wang, Chen & Qian, Causal Bayesian optimization via exogenous distribution learning,
-sec. 4. For a node ``x = f(z, u)`` with z its parents and own actions, a GP gives the mean and the spread of x given z,
-and ``u^ = (x - mean(z)) / spread(z)`` is the estimate of u. A Gaussian mixture is fitted to the u^ of all rounds, and
-a second GP, the decoder, to ``(z, u^) -> x``. An error e of the first GP's mean turns u into ``u^ = u + e / spread``,
-so the decoder's outputs have noise with the covariance of e, and the mixture is as much wider.
+They are those of Ren, Wang, Chen & Qian, Causal Bayesian optimization via exogenous distribution learning, sec. 4. For
+a node ``x = f(z, u)`` with z its parents and own actions, the encoder, a GP, gives the mean and the spread of x given
+z. The estimate of the exogenous variable u is ``u^ = (x - mean(z)) / spread(z)``. A Gaussian mixture is fitted to the
+u^ of all rounds, and the decoder, a second GP, to ``(z, u^) -> x``. An error e of the encoder's mean turns u into
+``u^ = u + e / spread``. Therefore the outputs of the decoder have noise with the covariance of e, and the mixture is
+widened by the variance of ``e / spread``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Action, HardTask, SoftTask
 
-# Least standard deviation of a component, in units of that of the exogenous variable.
+# Least standard deviation of a component of the mixture; that of the exogenous variable is about 1.
 MIN_STD = 0.01
 REFIT_ITERATIONS = 8
 # Number of draws of the exogenous variables for the posterior of the expected reward.
@@ -40,13 +41,13 @@ CANDIDATES = (1, 2, 3, 4)
 MixtureSize = int | str
 
 
-# A density far from a component underflows to 0, also where the user lets NumPy raise errors.
+# A density far from a component underflows to 0, which must not raise an error if the user lets NumPy raise errors.
 @np.errstate(under="ignore")
 def fit_mixture(values: np.ndarray, components: MixtureSize, seed: int) -> GaussianMixture:
     """Fit a Gaussian mixture to values ``(n,)``, at least one, by expectation maximisation (scikit-learn).
 
     ``components`` is the number of components, or ``"bic"`` for the number from 1 to 4 with the least Bayesian
-    information criterion. It is at most the number of values that differ visibly.
+    information criterion. There are never more components than values that differ after rounding to ``MIN_STD``.
     """
     from sklearn.mixture import GaussianMixture as Mixture
 
@@ -73,8 +74,8 @@ class EncoderDecoder:
         actions: number of own actions.
         components: number of components of the mixture, see :func:`fit_mixture`.
         seed: seed of the mixture's fits.
-        siblings: surrogates of nodes that share a latent cause with this one and have seen the same rounds. Their
-            centres, their posterior means given their own inputs, are inputs here, before the parents.
+        siblings: surrogates of nodes that share a latent cause with this one, and have the same rounds as data. Their
+            centres, the means of their encoders, are inputs of this node, before the parents.
         device: torch device.
     """
 
@@ -129,7 +130,7 @@ class EncoderDecoder:
         self.decoder.learn(torch.cat([inputs, self.exogenous[:, None]], -1), outputs, error)
 
     def _with_siblings(self) -> Tensor:
-        """Return the encoder's inputs, with the present centres of the siblings."""
+        """Update the siblings, and return the encoder's inputs with their centres."""
         for sibling in self._siblings:
             sibling.update()
         columns = [sibling.encoder.mean(sibling.encoder.inputs)[:, None] for sibling in self._siblings]
@@ -147,13 +148,13 @@ class EncoderDecoder:
 
 
 class DecoderGP(GaussianProcess):
-    """A GP with a :func:`decoder_kernel`, for points and draws of u^ that are combined.
+    """A GP with a :func:`decoder_kernel` that predicts every point with every draw of u^.
 
-    The kernel is a product, so the factor that depends on the draws alone is computed once for all points.
+    The kernel is a product, so the factor that depends only on the draws is computed once for all points.
     """
 
     _error: Tensor
-    # Draws and model from which _combined was computed.
+    # Draws and posterior from which _combined was computed.
     _source: tuple[Tensor, Posterior] | None = None
     _combined: Posterior
 
@@ -164,13 +165,13 @@ class DecoderGP(GaussianProcess):
         """Replace all observations, as :meth:`replace`.
 
         ``error`` is the covariance of the outputs' errors in addition to their noise, ``n x n``. Hyper-parameters are
-        fitted without it, since inputs and outputs themselves agree exactly.
+        fitted without it, because the outputs are exact functions of the inputs, which include u^.
         """
         self._error = error
         self.replace(inputs, outputs)
 
     def mean_with_draws(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Return the means of :meth:`posterior_with_draws` alone."""
+        """Return only the means of :meth:`posterior_with_draws`."""
         self.update()
         return self._with_draws(exogenous).mean(points)
 
@@ -178,7 +179,7 @@ class DecoderGP(GaussianProcess):
         """Return the mean and standard deviation, ``b x s`` each, differentiable in the points.
 
         Args:
-            points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` for the same with every draw.
+            points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` if they are the same with every draw.
             exogenous: draws of u^, shape ``(s,)``.
         """
         self.update()
@@ -188,9 +189,9 @@ class DecoderGP(GaussianProcess):
         return super()._noise_covariance(points) + self._error / self._scale**2
 
     def _with_draws(self, exogenous: Tensor) -> Posterior:
-        """Return the model of points, ``b x s x d``, each with the draws.
+        """Return the posterior as a function of points without u^, ``b x s x d``, combined with the draws.
 
-        An ascent uses the same draws many times, so the last result is kept while draws and model are the same.
+        An ascent uses the same draws many times, so the last result is kept while draws and posterior are the same.
         """
         if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._posterior:
             self._source = exogenous, self._posterior
@@ -206,46 +207,53 @@ class DecoderGP(GaussianProcess):
 def decoder_kernel(dim: int, mechanism: Callable[[int], Kernel]) -> Product:
     """Return the prior of a decoder: ``k(z, z') (1 + w u u' + v RBF(u, u'))``, with k the prior of the mechanism.
 
-    Its samples are ``f_a(z) + f_b(z) u`` plus a smooth remainder in u: decomposable mechanisms first, others too.
+    Its samples are ``f_a(z) + f_b(z) u`` plus a smooth remainder in u.
 
     Args:
-        dim: number of inputs, u the last.
-        mechanism: makes the kernel of the other inputs.
+        dim: number of inputs, of which u is the last.
+        mechanism: function that returns the kernel of the other inputs.
     """
-    along = Sum(Constant(), Scale(Dot()), Scale(SquaredExponential(1)))
-    return Product(OnColumns(mechanism(dim - 1), slice(dim - 1)), OnColumns(along, slice(dim - 1, dim)))
+    of_u = Sum(Constant(), Scale(Dot()), Scale(SquaredExponential(1)))
+    return Product(OnColumns(mechanism(dim - 1), slice(dim - 1)), OnColumns(of_u, slice(dim - 1, dim)))
 
 
 def with_draws(kernel: Kernel, theta: Tensor, data: Tensor, exogenous: Tensor) -> CrossCovariance:
-    """Return the covariances of points without u, ``b x (s or 1) x (d - 1)``, and s draws of u with data ``n x d``.
+    """Return the covariances with data of points without u, each combined with s draws of u.
 
-    ``kernel`` is a :func:`decoder_kernel`.
+    Args:
+        kernel: a :func:`decoder_kernel`.
+        theta: its hyper-parameters.
+        data: inputs of the data, ``n x d``.
+        exogenous: the draws, ``(s,)``.
+
+    Returns:
+        function of points ``b x s x (d - 1)``, or ``b x 1 x (d - 1)`` if they are the same with every draw.
     """
     assert isinstance(kernel, Product)
     _, *thetas = kernel.split(theta)
-    (mechanism,), (along,) = (part.parts for part in kernel.parts if isinstance(part, OnColumns))
-    inner, u = mechanism.at(thetas[0], data[:, :-1]), exogenous[:, None]
-    factor = along.at(thetas[1], data[:, -1:])(u)
+    (kernel_of_z,), (kernel_of_u,) = (part.parts for part in kernel.parts if isinstance(part, OnColumns))
+    function_of_z = kernel_of_z.at(thetas[0], data[:, :-1])
+    of_u = kernel_of_u.at(thetas[1], data[:, -1:])(exogenous[:, None])
 
     def covariance(points: Tensor) -> Covariance:
-        of_z = inner(points)
+        of_z = function_of_z(points)
 
         def to_points(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
-            cross, variance = cross_gradient * factor.cross, variance_gradient * factor.variance
+            cross, variance = cross_gradient * of_u.cross, variance_gradient * of_u.variance
             return of_z.to_points(cross.sum_to_size(of_z.cross.shape), variance.sum_to_size(of_z.variance.shape))
 
-        return Covariance(of_z.cross * factor.cross, of_z.variance * factor.variance, to_points, of_z.to_theta)
+        return Covariance(of_z.cross * of_u.cross, of_z.variance * of_u.variance, to_points, of_z.to_theta)
 
     return covariance
 
 
 class Draws(NamedTuple):
-    """Quasi-random draws, ``2 s`` a node; the second half repeats the u^ of the first and has its deviations negated.
+    """Quasi-random draws for each node, ``(2 s,)``. The second s have the u^ of the first and opposite deviations.
 
     Attributes:
         exogenous: node with an exogenous variable -> u^, from its mixture.
         deviations: node, except the reward -> its mechanism less the decoder's mean, in standard deviations.
-        directions: orthonormal, ``s x r``; the first halves of the deviations are these columns times ``sqrt(s)``.
+        directions: orthonormal columns, ``s x r``, which times ``sqrt(s)`` are the first halves of the deviations.
     """
 
     exogenous: dict[str, Tensor]
@@ -256,11 +264,11 @@ class Draws(NamedTuple):
 class ExogenousNetwork(GPNetwork):
     """Encoder-decoder surrogates of the reward and its ancestors, and batched passes through the graph.
 
-    A node that is known to have no noise and no latent cause has no exogenous variable, and a plain GP.
+    A node that is known to have no noise and no latent cause has a plain GP instead of an exogenous variable.
 
-    In soft mode a node also has as inputs the centres of earlier nodes of its c-component: the distance of such a node
-    from its centre shows their common latent cause. A node that was set has no centre, so in hard mode latent causes
-    count as noise of each node.
+    In soft mode the inputs of a node include the centres of its siblings, the earlier nodes of its c-component, because
+    the distance of a sibling from its centre depends on their common latent cause. A node that was set has no centre,
+    so in hard mode latent causes count as noise of each node.
 
     Attributes:
         exogenous: node with an exogenous variable -> its surrogate.
@@ -284,15 +292,15 @@ class ExogenousNetwork(GPNetwork):
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
         if node not in self.noisy and not confounded:
             return super()._surrogate(node)
-        linked = self.task.diagram.c_component(node) if isinstance(self.task, SoftTask) else ()
-        self.siblings[node] = tuple(other for other in self.exogenous if other in linked)
+        component = self.task.diagram.c_component(node) if isinstance(self.task, SoftTask) else ()
+        self.siblings[node] = tuple(earlier for earlier in self.exogenous if earlier in component)
         surrogate = EncoderDecoder(
             node,
             len(self.parents[node]),
             len(self.actions[node]),
             self._components,
             self._seed,
-            [self.exogenous[other] for other in self.siblings[node]],
+            [self.exogenous[sibling] for sibling in self.siblings[node]],
             self.device,
         )
         self.exogenous[node] = surrogate
@@ -309,7 +317,7 @@ class ExogenousNetwork(GPNetwork):
         super().update()
 
     def draw(self, count: int, seed: int) -> Draws:
-        """Draw ``count`` pairs of quasi-random draws, which share u^ and whose deviations are opposite."""
+        """Return ``2 count`` draws, in pairs that have the same u^ and opposite deviations."""
         columns = uniforms(self.exogenous, count, seed)
         exogenous = {node: self._from_mixture(node, column).repeat(2) for node, column in columns.items()}
         upstream = self.nodes[:-1]
@@ -327,15 +335,15 @@ class ExogenousNetwork(GPNetwork):
         """Return the mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each.
 
         Values are propagated through the decoders' means, shifted by the deviations. The standard deviation of the
-        reward's decoder is averaged over u^ (sec. 5.2). Its square is increased by the variance that the deviations
-        upstream cause in the average over u^: the sum of their squared effects along each direction, because the same
-        error applies to every u^. If there are more nodes than draws, some nodes share a direction.
+        reward's decoder is averaged over u^ (sec. 5.2). Its square is increased by the variance that the deviations of
+        the nodes upstream cause in the average over u^. This is the sum of their squared effects along each direction,
+        because a decoder has the same error with every u^. If there are more nodes than draws, nodes share directions.
         """
         centres: dict[str, Tensor] = {}
 
         def decode(node: str, points: Tensor) -> Tensor:
             points = self._with_centres(node, points, centres)
-            if node in self._linked:
+            if node in self._with_dependent_siblings:
                 centre, error = self.exogenous[node].encoder.posterior(points)
                 centres[node] = centre + error * draws.deviations[node]
             mean, std = self._bounds(node, points, draws)
@@ -353,7 +361,7 @@ class ExogenousNetwork(GPNetwork):
         return mean.mean(-1), variance.sqrt()
 
     def estimates(self, inputs: Tensor, draws: Draws) -> Tensor:
-        """Return the mean of E[reward] under many actions, ``b x input_dim`` to ``(b,)``, without deviations."""
+        """Return E[reward] under the decoders' means without deviations: ``b x input_dim`` to ``(b,)``."""
         half = {node: u.chunk(2)[0] for node, u in draws.exogenous.items()}
         centres: dict[str, Tensor] = {}
 
@@ -361,7 +369,7 @@ class ExogenousNetwork(GPNetwork):
             if node not in self.exogenous:
                 return self.surrogates[node].mean(points)
             points = self._with_centres(node, points, centres)
-            if node in self._linked:
+            if node in self._with_dependent_siblings:
                 centres[node] = self.exogenous[node].encoder.mean(points)
             return self.exogenous[node].decode_mean(points, half[node])
 
@@ -371,7 +379,7 @@ class ExogenousNetwork(GPNetwork):
         return self.reward_mean_and_std(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))
 
     def expected_nodes(self, action: Action, measured: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Return the reward under an action, and ``measured``; only decoders predict the other nodes."""
+        """Return the expected reward under an action, and ``measured``; the other nodes are not predicted."""
         inputs = self.features.of_actions([action]).to(self.inputs)
         with torch.no_grad():
             reward = float(self.estimates(inputs, self.draw(POSTERIOR_SAMPLES, seed=0))[0])
@@ -385,10 +393,11 @@ class ExogenousNetwork(GPNetwork):
 
     # Cached, because every pass of a search uses it.
     @cached_property
-    def _linked(self) -> frozenset[str]:
+    def _with_dependent_siblings(self) -> frozenset[str]:
+        """Nodes whose centres are inputs of other nodes."""
         return frozenset(chain.from_iterable(self.siblings.values()))
 
     def _with_centres(self, node: str, points: Tensor, centres: Mapping[str, Tensor]) -> Tensor:
-        """Return inputs of a node, ``b x s x d``, after the centres of its siblings."""
-        columns = [centres[other] for other in self.siblings.get(node, ())]
+        """Return inputs of a node, ``b x s x d``, preceded by the centres of its siblings."""
+        columns = [centres[sibling] for sibling in self.siblings.get(node, ())]
         return torch.stack(torch.broadcast_tensors(*columns, *points.unbind(-1)), -1) if columns else points

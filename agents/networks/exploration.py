@@ -1,10 +1,10 @@
 """Exploration of network agents: replace an action if the model already knows its outcome.
 
-Optimism within a model's confidence bounds can miss regions without data, such as outer rings of Dropwave. So if the
-model is certain of the outcome of the agent's action, another one is played, at most ``RATE * sqrt(t)`` times in t
-rounds. Three explorers take turns: the optimum of a network drawn from the posterior; an action that drives a parent of
-the reward to its least or greatest value; and an action whose predicted inputs of the reward node are farthest from the
-data.
+Optimism within a model's confidence bounds can miss regions without data, such as the outer rings of Dropwave. If the
+model is certain of the outcome of the agent's action, an exploring action is played instead, at most ``RATE * sqrt(t)``
+times in t rounds. Three explorers take turns to propose one: the optimum of a network drawn from the posterior; an
+action that drives a parent of the reward to its least or greatest value; and an action whose predicted inputs of the
+reward node are farthest from the data.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from cbo_gym.task import Action
 # At most ``RATE * sqrt(t)`` of t rounds explore. Tuned, with the thresholds of novelty.py, on seeds 0 to 4 of Dropwave,
 # Ackley, ToyGraph and noisy Dropwave.
 RATE = 2.0
-# Size of the searches of network agents. A network's acquisition functions cost several times those of one GP, and
-# larger searches find actions that are hardly better.
+# Size of the searches of network agents. A network's acquisition functions take several times as long as those of one
+# GP, and larger searches find actions that are hardly better.
 EFFORT = Effort(
     raw_samples=512,
     perturbed=64,
@@ -42,19 +42,20 @@ EFFORT = Effort(
     max_iterations=20,
     relative_gain=1e-4,
 )
-# Number of nodes beyond which searches become smaller still; and the smallest number of restarts.
+# Number of nodes beyond which the size shrinks with the number of nodes, and the smallest number of restarts.
 SEARCHED_NODES = 32
 MIN_RESTARTS = 4
 # Noise samples for the expectation under a drawn network, and for the first screening of actions.
 SAMPLES = 16
 SCREENING_SAMPLES = 4
-#: Function that returns an action, or None if it has none to propose. Its arguments are the played actions, from the
-#: best to the worst, the estimated reward of the best one, and a seed.
-Explorer = Callable[[list[Action], float, int], Action | None]
-# Actions are equal if no coordinate differs by more.
+# Two actions count as equal if no coordinate differs by more than this.
 SAME_ACTION_TOLERANCE = 1e-3
 # Standard deviation of the step away from an action whose outcome is known.
 NUDGE = 3e-4
+
+#: Function that returns an action, or None if it has none to propose. Its arguments are the played actions, from the
+#: best to the worst, the estimated reward of the best one, and a seed.
+Explorer = Callable[[list[Action], float, int], Action | None]
 
 
 def effort_on(network: GPNetwork) -> Effort:
@@ -77,10 +78,10 @@ class Exploration:
         network: the agent's surrogates.
         seed: seed of the drawn networks and of the steps away from actions with known outcomes.
         device: torch device.
-        explorers: further explorers, which take their turns before the three of this class.
+        explorers: further explorers, whose turns come before those of the three of this class.
 
     Attributes:
-        exploring_rounds: number of rounds so far that explored.
+        exploring_rounds: number of exploring rounds so far.
     """
 
     def __init__(self, network: GPNetwork, seed: int, device: str = "cpu", explorers: Sequence[Explorer] = ()) -> None:
@@ -96,14 +97,14 @@ class Exploration:
     def replacement(self, action: Action, played: list[Action], best: float, seed: int) -> Action:
         """Return the action to play instead of ``action``.
 
-        It is ``action`` itself if the model is uncertain of its outcome. Otherwise it is an exploring action, unless
-        enough rounds explored already or no explorer proposes one. Then it is ``action`` in a noisy network, and an
-        action close to it in a noiseless one, so that no action is played twice.
+        If the model is uncertain of its outcome, this is ``action`` itself. Otherwise it is an exploring action, unless
+        enough rounds have explored or no explorer proposes one. In that case it is ``action`` if the network is noisy,
+        and an action close to it if the network is noiseless, so that no action is played twice.
 
         Args:
             action: action that the agent would play.
             played: actions played, from the best to the worst.
-            best: estimated expected reward of the first of them.
+            best: estimated expected reward of the best.
             seed: seed of the searches.
         """
         features = self.network.features
@@ -119,7 +120,7 @@ class Exploration:
         return action if self.network.noisy else self.nudge(action)
 
     def _farthest(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """Return the action whose reward inputs are farthest from the data; None if no better reward is plausible."""
+        """Return the action whose inputs of the reward are farthest from data; None if none is plausibly better."""
 
         def distance(inputs: Tensor) -> Tensor:
             return distance_to_data(self.network, inputs.squeeze(-2), best)
@@ -130,10 +131,10 @@ class Exploration:
             return features.decode(point) if distance(features.inputs(point)[None, None]) > 0.0 else None
 
     def next_extreme(self, played: list[Action], best: float, seed: int) -> Action | None:
-        """Return the action that drives a parent of the reward to its least or greatest value, the next one in turn.
+        """Return the action that drives the next parent of the reward to its least or greatest predicted value.
 
-        An extreme is skipped if it was played, or if no reward above ``best`` is plausible beyond it. None if all are
-        skipped.
+        An extreme is skipped if it was played, or if no reward above ``best`` is plausible beyond it. The result is
+        None if all extremes are skipped.
         """
         features = self.network.features
         played_points = torch.stack([features.encode(action) for action in played]).to(self.device)
@@ -147,7 +148,7 @@ class Exploration:
         return None
 
     def _extreme(self, column: int, sign: float, played: list[Action], seed: int) -> Tensor:
-        """Return the search point with the greatest predicted ``sign *`` input ``column`` of the reward's GP."""
+        """Return the search point with the greatest prediction of ``sign`` times input ``column`` of the reward."""
 
         def signed_input(inputs: Tensor) -> Tensor:
             return sign * reward_inputs(self.network, inputs.squeeze(-2))[:, column]

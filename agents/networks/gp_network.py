@@ -1,9 +1,10 @@
-"""GPNetwork: a GP for every node of the diagram, from its parents and its own actions, pushed through the graph.
+"""GPNetwork: a GP for every node of the diagram, from its parents and its own actions.
 
-The model of the function-network methods (Astudillo & Frazier 2021; Sussex et al. 2023, sec. 3). A node is
-``x = f(parents, own actions) + u`` with ``f`` a GP and ``u`` the node's noise, whose distribution the task gives or
-which is normal with a standard deviation that is fitted; in hard mode the prior expects the noise of nodes with latent
-causes to be a large part of their variance. A node's GP does not learn from rounds in which the node was set.
+This is the model of the function-network methods (Astudillo & Frazier 2021; Sussex et al. 2023, sec. 3). A node is
+``x = f(parents, own actions) + u`` with ``f`` a GP and ``u`` the node's noise. The noise is as the task states, or
+normal with a fitted standard deviation; in hard mode the prior expects the noise of nodes with latent causes to be a
+large part of their variance. A node's GP does not learn from rounds in which the node was set. Predictions compute the
+values of the nodes in topological order: a *pass* through the graph.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import minimal_among
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
 
-POSTERIOR_DRAWS = 32  # draws of the nodes' functions for the posterior of the expected reward
-POSTERIOR_NOISE = 16  # draws of the nodes' noise, in each
-EXPECTATION_NOISE = 64  # draws of the nodes' noise for expectations under the mean functions
-#: Node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``)
+# Numbers of draws of the nodes' functions, and of the nodes' noise with each, for the posterior of the expected reward.
+POSTERIOR_DRAWS, POSTERIOR_NOISE = 32, 16
+# Number of draws of the nodes' noise for expectations under the mean functions.
+EXPECTATION_NOISE = 64
+#: Node, its GP inputs (``... x d``), the GP's mean and standard deviation (``...``) -> the value of f (``...``).
 Plausible = Callable[[str, Tensor, Tensor, Tensor], Tensor]
-#: Inputs of the GPs of a group of nodes: ``g x b x d`` for a stack, or ``b x s x d`` of each
+#: Inputs of the GPs of g nodes: ``g x b x d`` for a :class:`~cbo_gym.agents.gp.stack.Stack`, or ``b x s x d`` of each.
 GroupInputs = Tensor | list[Tensor]
 
 
@@ -48,10 +50,10 @@ class GPNetwork:
     """GPs of the reward and its ancestors, and batched passes through the graph.
 
     Args:
-        task: soft or hard.
+        task: the soft or hard task.
         device: torch device.
         constrained: nodes under constraints; they and their ancestors are modelled too.
-        make: makes the surrogate of a node.
+        make: function that returns the surrogate of a node.
         signals: whether children of the nodes in the attribute ``signals`` are modelled from the signals.
         signal_inputs: whether the GPs of these children also have the inputs of the signals as inputs.
 
@@ -60,18 +62,18 @@ class GPNetwork:
         parents: node -> its parents.
         actions: node -> indices of the coordinates of soft actions that enter it.
         surrogates: node -> its GP.
-        signals: soft mode: nodes that share latent causes with all of their modelled children. The noise of such a node
-            is correlated with the child's, so a GP of the child on the node's observed values would be biased. The
-            child's GP therefore has as its input the node's mean function without noise, its *signal*, as the node's GP
-            estimates it. A function of the signal's inputs is added, because that estimate has an error.
-        minimal: hard mode: the minimal target sets, which searches run over.
+        signals: nodes of soft tasks that share latent causes with all of their modelled children. The noise of such a
+            node is correlated with the child's, so a GP of the child on the node's observed values would be biased. The
+            child's GP therefore has as its input the node's *signal*, the mean of the node's GP. A function of the
+            signal's inputs is added, because that estimate has an error.
+        minimal: minimal target sets of a hard task, among which searches choose.
         features: features of the task's actions.
-        settable: hard mode: domains of the variables that can be set.
+        settable: domains of the variables that can be set in a hard task.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
         condense: whether the GPs condense their predictions.
         skips: whether passes leave out mechanisms of nodes that all actions set.
-        additive: whether, where latent causes link nodes, noisy nodes of several parents and no action have an
-            :func:`~cbo_gym.agents.gp.algebra.additive_kernel`.
+        additive: whether noisy nodes with several parents and no action have an
+            :func:`~cbo_gym.agents.gp.algebra.additive_kernel` if latent causes link nodes.
     """
 
     condense = True
@@ -95,7 +97,7 @@ class GPNetwork:
         actions = task.action_nodes if isinstance(task, SoftTask) else {}
         needed = task.diagram.ancestors([task.reward, *constrained])
         self.nodes = tuple(node for node in task.nodes if node in needed)
-        # Numbers come first, because a mechanism may be affine in them.
+        # Numbers come before categories, because a mechanism may be affine in its first inputs.
         self.parents = {
             node: tuple(sorted(task.diagram.parents(node), key=lambda name: self._categories_of(name) > 0))
             for node in self.nodes
@@ -111,12 +113,13 @@ class GPNetwork:
         self.minimal = tuple(minimal_among(task.diagram, task.reward, self._targets, constrained))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
-        self._rows = self.inputs  # features of the actions of all rounds, including those without a reward
-        self._observed = self.inputs.new_empty((0, len(self.nodes)))  # values of the nodes in all rounds
-        self._errors = self._observed  # variances of the stated errors of these values
-        # Whether the values are those of this system's mechanisms.
+        # Of all rounds, partial ones included: features of the actions, values of the nodes, the variances of their
+        # stated errors, and whether the values are those of this system's mechanisms. Only signals need these.
+        self._rows = self.inputs
+        self._observed = self._errors = self.inputs.new_empty((0, len(self.nodes)))
         self._is_current = self._observed.bool()
-        self._stale = True  # whether the surrogates may have data that they were not updated to
+        # Whether the surrogates may have data to which they were not updated.
+        self._stale = True
 
     def _find_signals(self) -> tuple[str, ...]:
         linked = self.task.diagram.bidirected
@@ -137,7 +140,8 @@ class GPNetwork:
     def _columns_of(self, node: str, signal_inputs: bool) -> tuple[str | int, ...]:
         """Return the inputs of a node's GP: names of parents, indices of actions, then the inputs of signals."""
         signals = [parent for parent in self.parents[node] if signal_inputs and parent in self.signals]
-        columns: dict[str | int, None] = {}  # in the order of first mention
+        # The keys are distinct, in the order of their first mention.
+        columns: dict[str | int, None] = {}
         for name in (node, *signals):
             columns |= dict.fromkeys([*self.parents[name], *self.actions[name]])
         return tuple(columns)
@@ -149,7 +153,8 @@ class GPNetwork:
         categories = {index: count for index, name in enumerate(columns) if (count := self._categories_of(name))}
         surrogate = self._make(
             node,
-            max(1, len(columns)),  # a root has a constant input: its GP learns a constant
+            # The GP of a root has one constant input, and learns a constant.
+            max(1, len(columns)),
             noise_std=None if noise is None or confounded else noise.std,
             covariance=self._mechanism_kernel(node),
             rescale=[index for index, name in enumerate(columns) if isinstance(name, str) and name not in settable],
@@ -159,28 +164,28 @@ class GPNetwork:
         )
         if isinstance(surrogate, GaussianProcess):
             if confounded and self._targets:
-                surrogate.learn_noise(usual_noise)  # latent causes add to it, and few rounds tell how much
+                # Latent causes add noise, and a few rounds do not show how much.
+                surrogate.learn_noise(usual_noise)
             if node in settable:
                 low, high = self.settable.intervals[settable.index(node)]
                 surrogate.set_prior(low + (high - low) / 2, (high - low) / 4)
         return surrogate
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
-        """Return the function that makes the kernel of a node's mechanism.
-
-        Without latent causes a kernel of all parents learns as much, and predicts in half the time.
-        """
-        parents = sum(not self._categories_of(name) for name in self.parents[node])
+        """Return the function from a number of inputs to the kernel of a node's mechanism."""
+        numeric_parents = sum(not self._categories_of(name) for name in self.parents[node])
         count = len(self.parents[node]) + len(self.actions[node])
-        if not parents:
+        if not numeric_parents:
             return SquaredExponential
         if self._has_signals(node):
             return partial(two_part_kernel, first=count) if count < len(self._columns[node]) else SquaredExponential
-        noisy = self.additive and self.confounded and node in self.noisy
-        return additive_kernel if noisy and 1 < parents == count else partial(mechanism_kernel, parents=parents)
+        # Without latent causes the other kernel learns as much as an additive one, and predicts in half the time.
+        if self.additive and self.confounded and node in self.noisy and numeric_parents == count > 1:
+            return additive_kernel
+        return partial(mechanism_kernel, parents=numeric_parents)
 
     def _group_nodes(self) -> list[tuple[str, ...]]:
-        """Return the modelled nodes in an order for passes, grouped by whose GPs may predict at once."""
+        """Return the modelled nodes in an order for passes, in groups whose GPs can predict together."""
         depth: dict[str, int] = {}
         for node in self.nodes:
             depth[node] = max((depth[parent] + 1 for parent in self.parents[node]), default=0)
@@ -191,7 +196,7 @@ class GPNetwork:
 
     @property
     def noisy(self) -> tuple[str, ...]:
-        """The modelled nodes that are, or may be, noisy, and whose noise enters other nodes."""
+        """The modelled nodes that are or may be noisy, without signals, whose noise enters no other node."""
         known = self.task.noise
         may_be = [node for node in self.nodes if known is None or not isinstance(known[node], Zero)]
         return tuple(node for node in may_be if node not in self.signals)
@@ -202,10 +207,10 @@ class GPNetwork:
         return any(pair <= set(self.nodes) for pair in self.task.diagram.bidirected)
 
     def add(self, action: Action, observation: Observation, partial: bool = False) -> None:
-        """Learn from a round: every node that was not set, and was measured with its parents.
+        """Learn from a round about each node that was not set, and was measured together with its parents.
 
-        The action of a ``partial`` round, which has no reward of this system, is not among ``inputs``; its target is -1
-        if nothing was set, and the task has no empty target. Nodes that ``observation["differs"]`` marks are skipped.
+        A ``partial`` round has no reward of this system, and its action is not added to ``inputs``. Its target is -1 if
+        nothing was set and the task has no empty target. Nodes that ``observation["differs"]`` marks are skipped.
         """
         if not partial:
             self.inputs = torch.cat([self.inputs, self.features.of_actions([action]).to(self.inputs)])
@@ -232,12 +237,12 @@ class GPNetwork:
             self._update_signals()
 
     def learn(self, node: str, inputs: Sequence[float], output: float, error: float = 0.0) -> None:
-        """Learn a value of one node, with its standard error, from its parents and its own actions."""
+        """Learn a value of one node and its standard error at inputs of its GP, of which a root has none."""
         add_measured(self.surrogates[node], inputs or [0.0], output, error)
         self._stale = True
 
     def update(self) -> None:
-        """Update all GPs to their data together."""
+        """Update all GPs to their data, with one stacked fit."""
         if self._stale:
             gps = [surrogate for surrogate in self.surrogates.values() if isinstance(surrogate, GaussianProcess)]
             update_together(gps)
@@ -247,7 +252,7 @@ class GPNetwork:
         return any(parent in self.signals for parent in self.parents[node])
 
     def _update_signals(self) -> None:
-        """Replace the signals in all data of their children by their present estimates."""
+        """Replace the signals in the data of their children by the present estimates."""
         values = dict(zip(self.nodes, self._observed.split(1, -1), strict=True))
         columns, errors = self._rows.split(1, -1), dict(zip(self.nodes, self._errors.unbind(-1), strict=True))
         is_current = dict(zip(self.nodes, self._is_current.unbind(-1), strict=True))
@@ -256,15 +261,15 @@ class GPNetwork:
                 surrogate = self.surrogates[node]
                 if self._has_signals(node) and isinstance(surrogate, GaussianProcess):
                     points, outputs = self.node_inputs(node, values, columns)[:, 0], values[node][:, 0]
-                    known = points.isfinite().all(-1) & outputs.isfinite() & is_current[node]
-                    surrogate.replace(points[known], outputs[known], errors[node][known])
+                    usable = points.isfinite().all(-1) & outputs.isfinite() & is_current[node]
+                    surrogate.replace(points[usable], outputs[usable], errors[node][usable])
                 if node in self.signals:
                     values[node] = self.mean(node, self.node_inputs(node, values, columns))
 
     def expected_nodes(self, action: Action, measured: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Return each modelled node under an action, pushed through the posterior means without noise.
+        """Return the value of each modelled node under an action, computed with the posterior means without noise.
 
-        Effects of ``measured`` nodes follow from the measured values, effects of signals from the signals.
+        Children of ``measured`` nodes get the measured values, but children of signals get the signals.
         """
         known = measured or {}
 
@@ -279,9 +284,9 @@ class GPNetwork:
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions, ``(b,)`` each.
 
-        In each draw, the function of a node above the reward lies ``z`` standard deviations off its mean. All actions
-        and all noise share this ``z``, as if a function erred alike everywhere. The variance is that of the means over
-        the draws, plus the mean variance of the reward's function.
+        In each draw, the function of every node other than the reward is ``z`` standard deviations above its mean, with
+        the same normal ``z`` at all inputs. The variance is that of the expected rewards over the draws, plus the mean
+        variance of the reward's function.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -308,7 +313,8 @@ class GPNetwork:
     ) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of E[node] over plausible networks, ``b x len(nodes)`` each.
 
-        In each network the function of every node differs from its mean by as many standard deviations everywhere.
+        In each network, the function of a node differs from its mean by the same number of standard deviations at all
+        inputs.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -328,7 +334,7 @@ class GPNetwork:
         return expected.mean(-1), expected.std(-1)
 
     def draw_noise(self, count: int, seed: int) -> dict[str, Tensor]:
-        """Return quasi-random noise of the noisy nodes, less its mean (a part of f), of shape ``(count,)`` each."""
+        """Return quasi-random noise of the noisy nodes, ``(count,)`` each, less its mean, which is part of f."""
         return {node: self.noise_of(node, column) for node, column in uniforms(self.noisy, count, seed).items()}
 
     def noise_of(self, node: str, uniforms: Tensor) -> Tensor:
@@ -337,7 +343,7 @@ class GPNetwork:
             known = self.task.noise[node]
             return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
         if self._categories_of(node) and len(outputs := self.surrogates[node].outputs):
-            # Categories that are not set have the observed frequencies.
+            # Draw categories with their observed frequencies.
             drawn = outputs.quantile(uniforms.to(outputs).flatten(), interpolation="nearest")
             return drawn.view(uniforms.shape) - outputs.mean()
         self.update()
@@ -349,17 +355,17 @@ class GPNetwork:
         Args:
             inputs: features of the actions, ``b x input_dim``: soft mode the action; hard mode the values of the
                 manipulable variables, then the membership of the target set.
-            plausible: picks f between the GP's bounds.
+            plausible: function that chooses the value of f within the GP's confidence bounds.
             noise: noise of shape ``(s,)`` for each node, or empty.
 
         Returns:
-            node -> tensor of shape ``b x s`` (``b x 1`` where nothing upstream is noisy), differentiable.
+            node -> tensor of shape ``b x s`` (``b x 1`` if nothing upstream is noisy), differentiable.
         """
 
         def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
             means, stds = self._posteriors(nodes, points)
             if isinstance(points, Tensor):
-                points, means, stds = (list(each.unsqueeze(2).unbind()) for each in (points, means, stds))
+                points, means, stds = (list(stacked.unsqueeze(2).unbind()) for stacked in (points, means, stds))
             return list(map(plausible, nodes, points, means, stds))
 
         return self._propagate_groups(inputs, self._groups, value, noise)
@@ -367,7 +373,7 @@ class GPNetwork:
     def rewards_within(
         self, inputs: Tensor, width: float, eta: Mapping[str, Tensor], noise: Mapping[str, Tensor]
     ) -> Tensor:
-        """Return expected rewards ``(b,)`` if each node is at its eta between its confidence bounds.
+        """Return expected rewards ``(b,)`` if each node's function is at position eta between its confidence bounds.
 
         Args:
             inputs: features of actions, ``b x input_dim``.
@@ -390,8 +396,8 @@ class GPNetwork:
         """Return means and standard deviations of the functions of a group's nodes, ``g x b``, or ``b x s`` of each."""
         if isinstance(points, Tensor):
             return self._stacks[nodes].posterior(points)
-        each = [self.surrogates[node].posterior(inputs) for node, inputs in zip(nodes, points, strict=True)]
-        return list(zip(*each, strict=True))
+        posteriors = [self.surrogates[node].posterior(inputs) for node, inputs in zip(nodes, points, strict=True)]
+        return list(zip(*posteriors, strict=True))
 
     def sample(self, inputs: Tensor, draws: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return values of the nodes at sets of q actions, whose functions are drawn jointly in each set and sample.
@@ -421,12 +427,18 @@ class GPNetwork:
         """Return :meth:`cbo_gym.agent.Agent.sample_outcomes` of an agent with this network."""
         if not self._are_gps:
             return None
-        network, inputs = self._for_forecasts(), self.features.of_actions(actions).to(self.inputs)
-        parts = [(network, count)] if noise else list(zip(network._shortened(), split_count(count), strict=True))
+        inputs = self.features.of_actions(actions).to(self.inputs)
+        network = self._with_surrogates({node: for_forecasts(gp) for node, gp in self._gps.items()})
+        networks, counts = [network], [count]
+        if not noise:
+            # Draw equally from copies with several lengthscales, see agents.calibration.forecast.
+            variants = zip(*map(shortened, network._gps.values()), strict=True)
+            networks = [network._with_surrogates(dict(zip(network._gps, gps, strict=True))) for gps in variants]
+            counts = split_count(count)
         with torch.no_grad():
             draws = [
-                drawn_network._draw_outcomes(inputs, share, seed + index, noise)
-                for index, (drawn_network, share) in enumerate(parts)
+                variant._draw_outcomes(inputs, share, seed + index, noise)
+                for index, (variant, share) in enumerate(zip(networks, counts, strict=True))
             ]
         return {node: torch.cat([drawn[node] for drawn in draws]).cpu().numpy() for node in self.nodes}
 
@@ -439,20 +451,12 @@ class GPNetwork:
         """Whether every node has a Gaussian process from its parents."""
         return all(isinstance(self.surrogates.get(node), GaussianProcess) for node in self.nodes)
 
-    def _for_forecasts(self) -> GPNetwork:
-        """Return a network whose GPs are those of :func:`~cbo_gym.agents.calibration.forecast.for_forecasts`."""
-        return self._with_surrogates({node: for_forecasts(gp) for node, gp in self._gps.items()})
-
-    def _shortened(self) -> list[GPNetwork]:
-        """Return the network with each shortening of lengthscales, see :mod:`cbo_gym.agents.calibration.forecast`."""
-        each = [dict(zip(self._gps, gps, strict=True)) for gps in zip(*map(shortened, self._gps.values()), strict=True)]
-        return [self._with_surrogates(gps) for gps in each]
-
     @property
     def _gps(self) -> dict[str, GaussianProcess]:
         return {node: gp for node, gp in self.surrogates.items() if isinstance(gp, GaussianProcess)}
 
     def _with_surrogates(self, gps: Mapping[str, NodeSurrogate]) -> GPNetwork:
+        """Return an updated copy in which the nodes in ``gps`` have these surrogates."""
         copied = copy(self)
         copied.surrogates, copied._stacks, copied._stale = {**self.surrogates, **gps}, {}, True
         copied.update()
@@ -461,8 +465,9 @@ class GPNetwork:
     def _draw_outcomes(self, inputs: Tensor, count: int, seed: int, noise: bool) -> dict[str, Tensor]:
         """Draw values of the nodes under q actions, ``count x q`` each, or their expectations without ``noise``.
 
-        All surrogates must be Gaussian processes. An expectation is that under the mean functions, with noise, plus
-        the deviation of a network whose functions are drawn jointly for all actions, without noise.
+        All surrogates must be Gaussian processes. A draw of an expectation is the expectation under the mean functions,
+        with noise, plus the difference between drawn and mean functions, without noise. Functions are drawn jointly for
+        all actions.
 
         Args:
             inputs: features of actions, ``q x input_dim``.
@@ -480,20 +485,18 @@ class GPNetwork:
                 uniforms = torch.from_numpy(rng.uniform(EDGE, 1.0 - EDGE, shape))
                 is_learned = self.task.noise is None and not self._categories_of(node)
                 errors[node] = self.noise_of(node, uniforms) * (factors if is_learned else 1.0)
-        inner = {node: draw for node, draw in errors.items() if node not in self.signals}
-        values = {
-            node: sampled[0].expand(shape[1:]) for node, sampled in self.sample(inputs[None], draws, inner).items()
-        }
+        # The noise of signals does not enter their children.
+        passed_on = {node: draw for node, draw in errors.items() if node not in self.signals}
+        samples = self.sample(inputs[None], draws, passed_on)
+        values = {node: sampled[0].expand(shape[1:]) for node, sampled in samples.items()}
         if noise:
-            return {
-                node: sampled + errors[node][0] if node in self.signals else sampled for node, sampled in values.items()
-            }
+            return values | {node: values[node] + errors[node][0] for node in self.signals}
         means = self.propagate(inputs, self.mean)
         expected = self.propagate(inputs, self.mean, noise=self.draw_noise(EXPECTATION_NOISE, seed=0))
         return {node: sampled - means[node].T + expected[node].mean(-1) for node, sampled in values.items()}
 
     def expected_rewards(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """Return expected rewards under the posterior means alone, for many actions: ``b x input_dim`` to ``(b,)``."""
+        """Return expected rewards under the mean functions, ``b x input_dim`` to ``(b,)``."""
         return self._propagate_groups(inputs, self._groups, self._means, noise)[self.nodes[-1]].mean(-1)
 
     def _means(self, nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
@@ -503,7 +506,7 @@ class GPNetwork:
         return [self.mean(node, inputs) for node, inputs in zip(nodes, points, strict=True)]
 
     def draw_rewards(self, generator: torch.Generator) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
-        """Draw a network from the posterior: features of actions ``b x input_dim`` and noise to rewards ``(b,)``."""
+        """Draw a network, and return the function from features ``b x input_dim`` and noise to rewards ``(b,)``."""
         self.update()
         stacked = {nodes: stack.draw(generator) for nodes, stack in self._stacks.items()}
         single = {nodes: self.surrogates[nodes[0]].draw(generator) for nodes in self._groups if nodes not in stacked}
@@ -511,10 +514,10 @@ class GPNetwork:
         def value(nodes: tuple[str, ...], points: GroupInputs) -> list[Tensor]:
             if nodes in single:
                 return [single[nodes](points[0])]
-            common = (
+            joined = (
                 points.unsqueeze(2) if isinstance(points, Tensor) else torch.stack(torch.broadcast_tensors(*points))
             )
-            return list(stacked[nodes](common.flatten(1, 2).contiguous()).view(common.shape[:-1]).unbind())
+            return list(stacked[nodes](joined.flatten(1, 2).contiguous()).view(joined.shape[:-1]).unbind())
 
         def rewards(inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
             return self._propagate_groups(inputs, self._groups, value, noise)[self.nodes[-1]].mean(-1)
@@ -536,9 +539,9 @@ class GPNetwork:
 
         Args:
             inputs: features of the actions, ``b x input_dim``.
-            value: makes the value ``b x s`` of a node that is not set from the inputs of its GP, ``b x s x d``.
-            nodes: modelled nodes in topological order, with all their ancestors; all if None.
-            noise: noise of shape ``(s,)``, for some nodes.
+            value: function from a node and the inputs of its GP, ``b x s x d``, to its value if not set, ``b x s``.
+            nodes: modelled nodes in topological order, with all their ancestors; None for all modelled nodes.
+            noise: noise of shape ``(s,)`` by node, for some nodes or none.
         """
         groups = [(node,) for node in (self.nodes if nodes is None else nodes)]
         return self._propagate_groups(inputs, groups, lambda group, points: [value(group[0], points[0])], noise or {})
@@ -553,15 +556,15 @@ class GPNetwork:
         """Return values as :meth:`propagate`, for groups of nodes that do not depend on each other."""
         self.update()
         settings, columns = self.settings(inputs), inputs.split(1, -1)
-        settled = {node: setting for node, (mask, setting) in settings.items() if self.skips and mask.all()}
+        skipped = {node: setting for node, (mask, setting) in settings.items() if self.skips and mask.all()}
         values: dict[str, Tensor] = {}
         for group in groups:
-            free = tuple(node for node in group if node not in settled)
+            free = tuple(node for node in group if node not in skipped)
             natural = value(free, self._group_inputs(free, values, columns)) if free else []
             for node, node_value in zip(free, natural, strict=True):
                 noisy = node_value + noise[node] if node in noise else node_value
                 values[node] = torch.where(*settings[node], noisy) if node in settings else noisy
-            values |= {node: settled[node] for node in group if node in settled}
+            values |= {node: skipped[node] for node in group if node in skipped}
         return values
 
     def _group_inputs(
@@ -569,15 +572,16 @@ class GPNetwork:
     ) -> GroupInputs:
         """Return the inputs of the GPs of a group, joined if there is a stack of them and all have one sample."""
         if nodes in self._stacks and all(self._columns[node] for node in nodes):
-            by_column = [
+            # Join the nodes' first inputs, then their second ones, and so on, in fewer operations than node by node.
+            by_position = [
                 [self._input(name, values, columns) for name in names]
                 for names in zip(*(self._columns[node] for node in nodes), strict=True)
             ]
-            if all(part.shape == columns[0].shape for parts in by_column for part in parts):
-                return torch.stack([torch.cat(parts, 1) for parts in by_column], -1).transpose(0, 1)
+            if all(column.shape == columns[0].shape for position in by_position for column in position):
+                return torch.stack([torch.cat(position, 1) for position in by_position], -1).transpose(0, 1)
         points = [self.node_inputs(node, values, columns) for node in nodes]
-        alike = all(inputs.shape[:2] == points[0].shape[:2] and inputs.shape[1] == 1 for inputs in points)
-        return torch.cat(points, 1).transpose(0, 1) if alike and nodes in self._stacks else points
+        have_one_sample = all(inputs.shape[:2] == points[0].shape[:2] and inputs.shape[1] == 1 for inputs in points)
+        return torch.cat(points, 1).transpose(0, 1) if have_one_sample and nodes in self._stacks else points
 
     def node_inputs(self, node: str, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
         """Return the inputs of a node's GP, ``b x s x d``: its parents, its own actions, then the inputs of signals.
@@ -591,12 +595,12 @@ class GPNetwork:
         return self._in_domain(name, values[name]) if isinstance(name, str) else columns[name]
 
     def _in_domain(self, parent: str, values: Number) -> Number:
-        """Return values of a parent that can be set in units of its domain, others unchanged."""
+        """Return values of a parent that can be set, rescaled to [0, 1] in its domain; those of others unchanged."""
         names = self.settable.names
         return self.settable.scales[names.index(parent)].to_unit(values) if parent in names else values
 
     def settings(self, inputs: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-        """Return, for each variable set in hard mode, where it is set and to which native value, both ``b x 1``."""
+        """Return for each variable set in hard mode which actions set it, and to which native value, ``b x 1`` each."""
         count = len(self.settable)
         settings = {}
         for index, name in enumerate(self.settable.names):

@@ -1,8 +1,8 @@
-"""HeteroscedasticGP: a GP whose noise level varies with the inputs.
+"""HeteroscedasticGP: a GP whose noise level varies with the inputs, for the encoders of EXCBO.
 
-The variance of the noise is ``exp(level + sum_j w_j bump_j(x))``, with bumps along each input, and is fitted by the
-marginal likelihood together with the kernel: maximum a posteriori, with normal priors of the weights, so that the
-level stays constant where the data do not say otherwise. The prior of the level is BoTorch's.
+The variance of the noise is ``exp(level + sum_j w_j bump_j(x))``, with bumps along each input. Level and weights are
+fitted together with the kernel (maximum a posteriori). The normal priors of the weights keep the noise constant unless
+the data contradict that. The prior of the level is BoTorch's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class HeteroscedasticGP(GaussianProcess):
         return (self._scale * self._noise_at(flat).sqrt()).reshape(points.shape[:-1])
 
     def mean_error(self) -> Tensor:
-        """Return the covariance of the means' errors at the data, ``n x n``: ``N - N (K + N)^-1 N``, N the noise's."""
+        """Return the covariance of the errors of the means at the data, ``N - N (K + N)^-1 N``, shape ``n x n``.
+
+        K is the prior covariance of the data, N that of their noise.
+        """
         self.update()
         noise = self._noise_at(self._points)
         explained = self._inverse_root * noise
@@ -49,13 +52,13 @@ class HeteroscedasticGP(GaussianProcess):
 class BumpyNoise(Noise):
     """Noise whose log variance is a level plus a weighted sum of Gaussian bumps along each input.
 
-    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit; beyond it,
-    the variance has the value at the edge.
+    The hyper-parameters are the level, then the weights. The bumps cover the range of the data of the fit. Beyond the
+    range, the variance is that at its edge.
 
     Args:
         dim: number of inputs.
-        heavy_tailed: columns in which most data may lie close together and a few far out, such as products. Their
-            bumps are spaced evenly in ``asinh`` of the distance to the median, which is logarithmic far out.
+        heavy_tailed: columns in which most data may lie close together and a few far away, such as products. Their
+            bumps are evenly spaced in ``asinh`` of the distance to the median, which is logarithmic far away.
     """
 
     base = NO_NOISE
@@ -71,22 +74,24 @@ class BumpyNoise(Noise):
 
     def set_data(self, points: Tensor, unit: float) -> None:
         data = points.cpu().numpy()
-        heavy = data[:, self._heavy_tailed]
-        self._centre[self._heavy_tailed] = np.median(heavy, 0)
-        typical = np.median(np.abs(heavy - np.median(heavy, 0)), 0)
-        self._unit[self._heavy_tailed] = np.where(typical > 0, typical, 1.0)
-        bent = self._bend(data)
-        self._low, span = bent.min(0), np.ptp(bent, 0)
+        columns = data[:, self._heavy_tailed]
+        median = np.median(columns, 0)
+        deviation = np.median(np.abs(columns - median), 0)
+        self._centre[self._heavy_tailed] = median
+        self._unit[self._heavy_tailed] = np.where(deviation > 0, deviation, 1.0)
+        compressed = self._compress(data)
+        self._low, span = compressed.min(0), np.ptp(compressed, 0)
         self._span = np.where(span > 0, span, 1.0)
 
     def features(self, points: Tensor) -> Tensor:
-        along = np.clip((self._bend(points.cpu().numpy()) - self._low) / self._span, 0.0, 1.0)
-        bumps = np.exp(-0.5 * ((along[..., None] - self._centres) / BUMP_WIDTH) ** 2)
-        # The number of columns is given, because reshape cannot infer it without points.
-        columns = bumps.reshape(len(points), BUMPS * along.shape[1])
+        rescaled = np.clip((self._compress(points.cpu().numpy()) - self._low) / self._span, 0.0, 1.0)
+        bumps = np.exp(-0.5 * ((rescaled[..., None] - self._centres) / BUMP_WIDTH) ** 2)
+        # The number of columns is stated, because reshape cannot infer it if there are no points.
+        columns = bumps.reshape(len(points), BUMPS * rescaled.shape[1])
         return torch.from_numpy(np.column_stack([np.ones(len(points)), columns])).to(points)
 
-    def _bend(self, points: np.ndarray) -> np.ndarray:
-        bent = (points - self._centre) / self._unit
-        bent[:, self._heavy_tailed] = np.arcsinh(bent[:, self._heavy_tailed])
-        return bent
+    def _compress(self, points: np.ndarray) -> np.ndarray:
+        """Return points with ``asinh`` of the heavy-tailed columns."""
+        scaled = (points - self._centre) / self._unit
+        scaled[:, self._heavy_tailed] = np.arcsinh(scaled[:, self._heavy_tailed])
+        return scaled

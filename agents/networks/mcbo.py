@@ -1,9 +1,9 @@
 """MCBO: model-based causal Bayesian optimisation (Sussex, Makarova & Krause 2023, Algorithms 1 and 2).
 
-A GP models every node from its parents and its own actions. Between its confidence bounds are the plausible
-functions ``mean + beta * std * eta`` with eta in [-1, 1]; every round plays the action that is best for the most
-favourable plausible model: ``max over actions and eta of E[Y]``, eta of the reward node being 1. Without noise eta is
-one number per node; with noise it is a two-layer ReLU network of the node's parents and actions.
+A GP models every node from its parents and its own actions. Between its confidence bounds are the plausible functions
+``mean + beta * std * eta`` with eta in [-1, 1]. Every round plays the action with the greatest ``E[Y]`` under the most
+favourable plausible functions: the maximum over actions and the etas of all nodes, where eta of the reward node is 1.
+Without noise eta is one number per node; with noise it is a small neural network of the node's parents and actions.
 """
 
 from __future__ import annotations
@@ -31,21 +31,15 @@ from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
 from cbo_gym.task import Action, Observation
 
 MAX_RESTARTS = 1024
-# Default beta without constraints.
-GREEDY = 0.05
-# Default beta with constraints.
-CONSTRAINED = 0.5
-# Number of steps of Adam from all starts.
-SCOUTING = 6
-# Largest number of noise samples in these steps.
-SCOUTING_SAMPLES = 8
-# Number of starts that run to the end.
-FINALISTS = 3
-# Total number of steps of Adam from the finalists.
-STEPS = 16
-# Learning rates of Adam: for actions in [0, 1], and for the networks' parameters.
-ACTION_RATE = 0.02
-NETWORK_RATE = 0.1
+# Default beta without and with constraints.
+DEFAULT_BETA, CONSTRAINED_BETA = 0.05, 0.5
+# Number of steps of Adam from all starts, and the largest number of noise samples in these steps.
+SCOUTING_STEPS, SCOUTING_SAMPLES = 6, 8
+# Number of starts from which Adam continues, and its total number of steps from these.
+FINALISTS, STEPS = 3, 16
+# Learning rates of Adam: for actions in [0, 1], and for the parameters of the neural networks.
+ACTION_RATE, NETWORK_RATE = 0.02, 0.1
+# Number of noise samples for the choice of the starts.
 SCREENING_SAMPLES = 4
 # Number of networks drawn to certify actions.
 CERTIFYING_FUNCTIONS = 16
@@ -54,7 +48,7 @@ MEAN_SAMPLES = 128
 
 
 class Adam:
-    """``torch.optim.Adam`` as an ascent. That class itself imports torch's compiler, which takes seconds.
+    """Ascent by Adam. It replaces ``torch.optim.Adam``, which imports torch's compiler and thereby takes seconds.
 
     Args:
         parameters: tensors to change in place; tensors without a gradient do not change.
@@ -69,7 +63,7 @@ class Adam:
         ]
 
     def step(self) -> None:
-        """Make one step, and drop the gradients."""
+        """Make one step, and delete the gradients."""
         moving = [state for state in self._states if state[0].grad is not None]
         if not moving:
             return
@@ -101,16 +95,16 @@ class MCBO(NetworkAgent):
     """Optimism over plausible function networks. Plays soft, hard and adversarial tasks.
 
     Args:
-        beta: width of the confidence bounds in standard deviations; finite, at least 0. None, which needs no tuning,
-            is 0.05 with exploration whenever the chosen action would teach nothing. The paper tunes it over
-            {0.05, 0.5, 5}. Over its nine tasks, 0.05 had the highest rewards during play, and 5 the best recommended
-            actions (examples/chosen_beta.yaml).
+        beta: distance of the confidence bounds from the mean, in standard deviations; finite, at least 0. None, which
+            needs no tuning, is 0.05 with exploration whenever the agent would learn nothing from the chosen action. The
+            paper tunes beta over {0.05, 0.5, 5}. Over its nine tasks, 0.05 had the highest rewards during play, and 5
+            the best recommended actions (examples/chosen_beta.yaml).
         samples: number of draws of the noise for the expectation in the acquisition function (32 in the paper, 128 for
             Dropwave); 1 to 4,096.
         restarts: number of starts of the joint optimisation of action and networks, 1 to 1,024; only with noise.
         device: torch device.
-        safety: largest probability, by the model, that a round misses a constraint of the task: only actions that the
-            model certifies are played. None for actions that it only expects to be feasible.
+        safety: largest probability, according to the model, that a round misses a constraint of the task. Only actions
+            that the model certifies are played. None to play actions that the model expects to be feasible.
         safe_start: with ``safety``, native values by name of an action that meets the constraints; None if the data
             certify one.
 
@@ -160,11 +154,11 @@ class MCBO(NetworkAgent):
             if self.safety is None
             else SafePlay(self.task, self.network.features, self.safety, self.safe_start, self.device)
         )
-        default = CONSTRAINED if constraints else GREEDY
+        default = CONSTRAINED_BETA if constraints else DEFAULT_BETA
         self._width = default if self.beta is None else self.beta
         self._explorer = self.network
-        # Exploration models children from signals alone, see GPNetwork: with further inputs their functions would be
-        # unknown wherever nothing was played.
+        # Exploration models children of signals (see GPNetwork) from the signals alone. With further inputs their
+        # functions would be unknown wherever nothing was played.
         if explores and self.network.signals:
             self._explorer = GPNetwork(
                 self.task, self.device, make=self.make_surrogate, signals=True, signal_inputs=False
@@ -205,9 +199,11 @@ class MCBO(NetworkAgent):
         return self._maximise_with_networks(played, seed)
 
     def acquisition(self, inputs: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """Return the acquisition function with one eta per node: inputs of :class:`WithEta`, ``b x 1 x d``, to values.
+        """Return values of the acquisition function with one eta per node, ``(b,)``.
 
-        Values are ``(b,)``; ``noise`` comes from :meth:`GPNetwork.draw_noise`, or is empty.
+        Args:
+            inputs: inputs of :class:`WithEta`, ``b x 1 x d``.
+            noise: noise from :meth:`GPNetwork.draw_noise`, or empty.
         """
         return self._penalise(self._optimistic_rewards(inputs, noise), self.search_points.split(inputs.squeeze(-2))[1])
 
@@ -263,27 +259,27 @@ class MCBO(NetworkAgent):
         Args:
             starts: search points of :class:`WithEta`, ``r x search_dim``.
             noise: noise from :meth:`GPNetwork.draw_noise`.
-            seed: seed of the networks' first layers.
+            seed: seed of the neural networks' random layers.
 
         Returns:
-            the search point with the highest value of the acquisition function on ``noise``, and that value.
+            The search point with the highest value of the acquisition function on ``noise``, and that value.
         """
         networks = EtaNetworks.random(self.network, self.search_points.split(starts)[0], seed)
         fewer_draws = {node: draws[:SCOUTING_SAMPLES] for node, draws in noise.items()}
-        scouted = self._climb(starts, networks, fewer_draws, SCOUTING)
-        kept = scouted.values.topk(min(FINALISTS, len(starts))).indices
-        ended = self._climb(scouted.last[kept], networks.select(kept), noise, STEPS - SCOUTING)
-        first = int(ended.values.argmax())
-        return ended.points[first], float(ended.values[first])
+        scouted = self._climb(starts, networks, fewer_draws, SCOUTING_STEPS)
+        finalists = scouted.values.topk(min(FINALISTS, len(starts))).indices
+        ended = self._climb(scouted.last[finalists], networks.select(finalists), noise, STEPS - SCOUTING_STEPS)
+        best = int(ended.values.argmax())
+        return ended.points[best], float(ended.values[best])
 
     def _climb(self, starts: Tensor, networks: EtaNetworks, noise: Mapping[str, Tensor], steps: int) -> Climb:
-        """Run Adam on actions and networks, which are changed in place, from all starts at once."""
+        """Run Adam on actions and neural networks from all starts at once; the networks change in place."""
         points = starts.clone().requires_grad_(True)
 
         def plausible(node: str, inputs: Tensor, mean: Tensor, std: Tensor) -> Tensor:
             return mean + self._width * std * networks(node, inputs)
 
-        groups = Adam([points], ACTION_RATE), Adam(networks.parameters, NETWORK_RATE)
+        optimisers = Adam([points], ACTION_RATE), Adam(networks.parameters, NETWORK_RATE)
         best, best_values = starts.clone(), torch.full_like(starts[:, 0], -torch.inf)
         for step in range(steps + 1):
             inputs = self.search_points.split(self.search_points.inputs(points))[1]
@@ -294,7 +290,7 @@ class MCBO(NetworkAgent):
             if step < steps:
                 values.sum().backward()
                 with torch.no_grad():
-                    for group in groups:
-                        group.step()
+                    for optimiser in optimisers:
+                        optimiser.step()
                     points.clamp_(0.0, 1.0)
         return Climb(best, best_values, points.detach())

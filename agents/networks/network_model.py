@@ -1,8 +1,8 @@
-"""GPNetworkModel: a GPNetwork as a model of BoTorch, for its acquisition functions and optimisers.
+"""GPNetworkModel: a GPNetwork as a BoTorch model, for BoTorch's acquisition functions and optimisers.
 
-Its samples are passes through the graph: every node's GP is drawn, jointly at the points of a set, at the inputs that
-the draws of its parents give (Astudillo & Frazier 2021, Bayesian optimization of function networks, sec. 3). With fixed
-base samples a pass is a smooth function of the actions::
+A sample draws the GP of one node after another, jointly at the points of a set, with the draws of the parents as inputs
+(Astudillo & Frazier 2021, Bayesian optimization of function networks, sec. 3). With fixed base samples it is a smooth
+function of the actions::
 
     env = gym.make("CBO/Dropwave-v0")
     model = GPNetworkModel.of_task(make_task(env, seed=0))
@@ -38,11 +38,10 @@ class GPNetworkModel(Model):
     """The nodes of a :class:`~cbo_gym.agents.networks.gp_network.GPNetwork` as the outputs of a BoTorch model.
 
     Its points are the network's features of actions: in soft mode the action in [0, 1], in hard mode the values of the
-    manipulable variables and then 0/1 membership of the target set. Data and hyper-parameters are the network's, which
-    may go on learning. Fantasies and input transforms are not supported.
+    manipulable variables and then 0/1 membership of the target set. Fantasies and input transforms are not supported.
 
     Args:
-        network: the network of GPs; the model uses what it learns later.
+        network: the network of GPs. Data that the network learns later change the model too.
         outputs: the modelled nodes that are outputs; None for the reward alone.
 
     Attributes:
@@ -101,17 +100,17 @@ class GPNetworkModel(Model):
         Args:
             X: ``batch_shape x q x d``.
             output_indices: indices in ``outputs``; None for all.
-            observation_noise: False for the network of the functions f alone, the nodes' noise left out; its reward is
-                E[Y | action] where noise enters linearly or not at all. True for rounds: every node has its own noise
-                at every point, known or learned, and their mean is E[Y | action].
+            observation_noise: False for the functions f without the nodes' noise. Then the reward is E[Y | action] if
+                noise enters linearly or not at all. True for outcomes of rounds, in which every node has its own noise
+                at every point, known or learned. The mean of these outcomes is E[Y | action].
             posterior_transform: BoTorch's, applied to the posterior.
 
         Returns:
             a :class:`NetworkPosterior`.
 
         Raises:
-            ArgumentError: if ``X`` has another number of columns than the network has inputs, or the noise is neither
-                True nor False.
+            ArgumentError: if the number of columns of ``X`` is not ``network.features.input_dim``, or
+                ``observation_noise`` is neither True nor False.
         """
         if not isinstance(observation_noise, bool):
             raise ArgumentError(f"observation_noise must be True or False; given {type(observation_noise).__name__}")
@@ -127,7 +126,7 @@ class GPNetworkModel(Model):
         return type(self)(self.network, [self.outputs[index] for index in idcs])
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **_: Any) -> GPNetworkModel:  # noqa: N803
-        """Return a new model with further rounds. Hyper-parameters are refitted on schedule.
+        """Return a new model with further rounds. Its hyper-parameters are refitted if the schedule says so.
 
         Args:
             X: actions played, ``n x d``.
@@ -142,9 +141,9 @@ class GPNetworkModel(Model):
                                 f"{tuple(X.shape)} and {tuple(Y.shape)}")  # fmt: skip
         network = deepcopy(self.network)
         for inputs, values in zip(X.detach(), Y.detach().cpu().numpy(), strict=True):
-            known = dict(zip(nodes, values, strict=True))
-            # Nodes that the network does not model are not used.
-            node_values = np.array([known.get(name, 0.0) for name in task.nodes])
+            value_of = dict(zip(nodes, values, strict=True))
+            # The network does not use the values of nodes that it does not model.
+            node_values = np.array([value_of.get(name, 0.0) for name in task.nodes])
             network.add(self._action(inputs), {"nodes": node_values})
         return type(self)(network, self.outputs)
 
@@ -158,13 +157,13 @@ class GPNetworkModel(Model):
 
 
 class NetworkPosterior(SampledPosterior):
-    """Joint samples of nodes by passes through a GPNetwork, one standard normal number per node, point and sample.
+    """Joint samples of nodes of a GPNetwork, from one base sample per node, point and sample.
 
     Args:
         network: the network of GPs.
         inputs: features of actions, ``batch_shape x q x d``.
-        outputs: names of the nodes, m in all.
-        noisy: whether the nodes' noise is drawn as well, with a second number each.
+        outputs: names of the m nodes.
+        noisy: whether the noise of noisy nodes is drawn too, from a second base sample each.
     """
 
     def __init__(self, network: GPNetwork, inputs: Tensor, outputs: Sequence[str], noisy: bool = False) -> None:
@@ -175,7 +174,7 @@ class NetworkPosterior(SampledPosterior):
         super().__init__(inputs, [*batch, self._size, len(self._outputs)], [*batch, self._size, numbers])
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Return samples, ``sample_shape x batch_shape x q x m``; batch dimensions of the base samples may be 1."""
+        """Return samples, ``sample_shape x batch_shape x q x m``; the base samples may be the same for all batches."""
         flat = base_samples.reshape(sample_shape.numel(), -1, *self.base_sample_shape[-2:])
         columns = dict(zip(self._columns, flat.transpose(0, 1).unbind(-1), strict=True))
         inputs = self._inputs.reshape(-1, *self._inputs.shape[-2:])

@@ -1,4 +1,7 @@
-"""How little a network knows, in units that need no tuning: relative to the priors and to the noise of its GPs."""
+"""Measures of what a network of GPs does not know yet, for exploration.
+
+They are relative to the prior standard deviations and the noise of the GPs, so that one threshold suits all tasks.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,23 @@ from torch import Tensor
 from cbo_gym.agents.gp.protocols import NodeSurrogate
 from cbo_gym.agents.networks.gp_network import GPNetwork
 
-KNOWN = 0.002  # share of the prior standard deviation; the jitter alone leaves half of it at exact data
-KNOWN_NOISE = 0.5  # share of the noise's standard deviation
-UNKNOWN = 0.5  # share of the prior standard deviation
-PLAUSIBLE = 3.0  # posterior standard deviations above the mean
-BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]  # shares of the range of an input in the data
+# A function is known if its posterior standard deviation is below the sum of these shares of the standard deviations of
+# the prior and of the noise. The jitter alone causes half of it at exact data.
+KNOWN, KNOWN_NOISE = 0.002, 0.5
+# A function is unknown if its posterior standard deviation is above this share of that of the prior.
+UNKNOWN = 0.5
+# Values up to this number of posterior standard deviations above the mean are plausible.
+PLAUSIBLE = 3.0
+# Distances beyond an input at which rewards are predicted, as shares of the range of the input in the data.
+BEYOND = torch.linspace(0.0, 0.05, 17, dtype=torch.float64)[1:]
 
 
 def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
     """Return the greatest relative posterior standard deviation of the nodes that actions do not set, ``(b,)``.
 
-    It is in units of ``KNOWN`` prior standard deviations plus ``KNOWN_NOISE`` of the noise. Below 1 one more
-    observation teaches next to nothing. With noise, known or learned, about ``1 / KNOWN_NOISE^2`` repetitions lead
-    there.
+    The unit is ``KNOWN`` prior standard deviations plus ``KNOWN_NOISE`` standard deviations of the noise. Below 1, one
+    more observation would improve the model very little. With noise, about ``1 / KNOWN_NOISE^2`` repetitions of an
+    action reach that.
     """
 
     def of_node(gp: NodeSurrogate, points: Tensor) -> Tensor:
@@ -33,10 +40,9 @@ def relative_posterior_std(network: GPNetwork, inputs: Tensor) -> Tensor:
 
 
 def information(network: GPNetwork, inputs: Tensor) -> Tensor:
-    """Return the information of an observation about the functions of the nodes that are not set, ``(b,)``.
+    """Return twice the information in nats of an observation about the functions of nodes that are not set, ``(b,)``.
 
-    It is the sum of ``log(1 + std^2 / noise^2)``, twice the gain in nats. The noise counts as at
-    least ``KNOWN`` prior standard deviations.
+    It is the sum of ``log(1 + std^2 / noise^2)``, with a noise of at least ``KNOWN`` prior standard deviations.
     """
 
     def of_node(gp: NodeSurrogate, points: Tensor) -> Tensor:
@@ -47,13 +53,13 @@ def information(network: GPNetwork, inputs: Tensor) -> Tensor:
 
 
 def of_free_nodes(network: GPNetwork, inputs: Tensor, measure: Callable[[NodeSurrogate, Tensor], Tensor]) -> Tensor:
-    """Return a measure of the nodes' GPs at their posterior mean inputs, ``nodes x b``; 0 for nodes that are set."""
+    """Return a measure of each node's GP at the posterior means of its inputs, ``nodes x b``; 0 if the node is set."""
     settings = network.settings(inputs)
     measured = {node: torch.zeros_like(inputs[:, 0]) for node in network.nodes}
 
     def value(node: str, points: Tensor) -> Tensor:
-        unknown = measure(network.surrogates[node], points).mean(-1)
-        measured[node] = unknown.where(~settings[node][0][:, 0], measured[node]) if node in settings else unknown
+        result = measure(network.surrogates[node], points).mean(-1)
+        measured[node] = result.where(~settings[node][0][:, 0], measured[node]) if node in settings else result
         return network.mean(node, points)
 
     network.propagate(inputs, value)
@@ -69,23 +75,25 @@ def reward_inputs(network: GPNetwork, inputs: Tensor) -> Tensor:
 def distance_to_data(network: GPNetwork, inputs: Tensor, best: float) -> Tensor:
     """Return distances of the reward node's inputs from the nearest data, in units of their ranges, ``(b,)``.
 
-    They are -1 where a search is useless: where the reward's posterior standard deviation is below ``UNKNOWN``
-    prior ones, or its mean plus ``PLAUSIBLE`` posterior ones is at most ``best``.
+    The distance counts as -1 if exploration would be useless, because the reward is not ``UNKNOWN``, or no reward above
+    ``best`` is ``PLAUSIBLE``.
     """
     gp, points = network.surrogates[network.task.reward], reward_inputs(network, inputs)
     mean, std = gp.posterior(points)
-    promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
-    distances = (
-        torch.cdist(gp.normalise(points), gp.normalise(gp.inputs)).amin(-1) if len(gp) else torch.ones_like(mean)
-    )
-    return distances.where(promising, -torch.ones_like(distances))
+    is_promising = (std > UNKNOWN * gp.prior_std(points)) & (mean + PLAUSIBLE * std > best)
+    ones = torch.ones_like(mean)
+    distances = torch.cdist(gp.normalise(points), gp.normalise(gp.inputs)).amin(-1) if len(gp) else ones
+    return distances.where(is_promising, -ones)
 
 
 def plausible_beyond(network: GPNetwork, column: int, sign: float, inputs: Tensor) -> Tensor:
-    """Return the best reward that is plausible a little beyond an action's input of the reward node, a scalar.
+    """Return the greatest plausible reward if an input of the reward node exceeds that of an action a little, a scalar.
 
-    It is the mean plus ``PLAUSIBLE`` standard deviations at its greatest. The input ``column`` is greater than the
-    action's if ``sign`` is 1, smaller if it is -1. ``inputs`` are features of one action, ``1 x input_dim``.
+    Args:
+        network: the network of GPs.
+        column: index of the input.
+        sign: 1 for greater values of the input, -1 for smaller ones.
+        inputs: features of the action, ``1 x input_dim``.
     """
     gp, point = network.surrogates[network.task.reward], reward_inputs(network, inputs)[0]
     values = gp.inputs[:, column] if len(gp) else point.new_tensor([0.0, 1.0])

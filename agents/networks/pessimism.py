@@ -1,8 +1,8 @@
 """Constraints in function-network methods: optimism about the reward, pessimism about constrained nodes.
 
 Networks drawn from the posterior of all functions give the mean and the standard deviation of E[node | action]. An
-action is safe if the mean meets every constraint by some standard deviations; violations are penalised, at a price that
-no reward compensates.
+action is safe if the mean meets every constraint by some standard deviations. Otherwise the acquisition function is
+reduced by a penalty that exceeds any gain in reward.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.novelty import of_free_nodes
 from cbo_gym.task import Constraint
 
-# Number of networks drawn.
-DRAWN_NETWORKS = 8
-# Number of passes through each network.
-NOISE_SAMPLES = 8
+# Number of networks drawn, and of noise samples in each.
+DRAWN_NETWORKS, NOISE_SAMPLES = 8, 8
 # Number of standard deviations by which the mean of a constrained node must be inside its limit.
 SAFETY_STDS = 2.0
-# Penalty, in standard deviations of the observed reward, of a violation by one standard deviation of the node.
+# Penalty, in standard deviations of the observed reward, for a violation by one standard deviation of the node.
 PENALTY_WEIGHT = 10.0
 
 
 class Pessimism:
-    """The penalty on an action that may miss constraints.
+    """Penalties and estimated violations of actions that may miss constraints.
 
     Args:
         network: a network with the constrained nodes.
@@ -41,7 +39,7 @@ class Pessimism:
         self._involved = [index for index, node in enumerate(network.nodes) if node in involved]
 
     def penalty(self, inputs: Tensor) -> Tensor:
-        """Return the penalty of actions ``b x input_dim``, ``(b,)``; differentiable, 0 where they are safe."""
+        """Return the penalties of actions ``b x input_dim``, ``(b,)``; differentiable, 0 for safe actions."""
         mean, std = self.expectations(inputs)
         excesses = []
         for index, constraint in enumerate(self._constraints):

@@ -1,10 +1,10 @@
-"""Warm-up exploration: actions that a nearly greedy agent plays in some of the first rounds of a noisy network.
+"""Warm-up exploration: exploring actions in some of the first rounds on noisy networks.
 
-With noisy nodes many rounds are needed to learn the outcome of an action, and a nearly greedy agent settles too early.
-Therefore every second one of the first rounds explores, and later every fifth for a while. In hard mode exploration
-plays, of the minimal target sets not played yet, the action that is most informative about the mechanisms. Otherwise it
-plays the best action of a network in which each node is anywhere within wide confidence bounds. Without noise,
-:mod:`cbo_gym.agents.networks.exploration` does better.
+With noisy nodes many rounds are needed to learn the outcome of an action, and a nearly greedy agent repeats one action
+too early. Therefore every second of the first rounds explores, and later every fifth for a while. In hard mode, an
+exploring round plays the action that is most informative about the mechanisms, among the minimal target sets that were
+not played yet. If there are none, or in soft mode, it plays the best action under wide confidence bounds of all nodes.
+Without noise, :mod:`cbo_gym.agents.networks.exploration` does better.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from cbo_gym.agents.networks.novelty import information
 from cbo_gym.task import Action, HardTask, Round
 
 # These constants were chosen on seeds 100 to 109 of six noisy tasks.
-# Number of first rounds, every second of which explores.
+# Number of first rounds, of which every second explores.
 FIRST_ROUNDS = 20
-# Until this round every fifth explores; in hard mode only with latent causes.
+# Until this round, one round in each period explores; in hard mode only if there are latent causes.
 LAST_ROUND, PERIOD = 60, 5
-# Width of the wide bounds in standard deviations.
+# Distance of the wide bounds from the mean, in standard deviations.
 WIDTH = 2.0
-# Number of noise samples for expectations.
-SAMPLES = 16
-SCREENING_SAMPLES = 4
+# Numbers of noise samples for expectations, and for the first screening of actions.
+SAMPLES, SCREENING_SAMPLES = 16, 4
 
 
 class WarmupExploration:
@@ -38,7 +37,7 @@ class WarmupExploration:
 
     Args:
         network: the agent's surrogates.
-        initial: number of rounds that are initial data.
+        initial: number of rounds of initial data, with which the agent's history begins.
         device: torch device.
     """
 
@@ -49,28 +48,29 @@ class WarmupExploration:
         self.device = device
 
     def due(self, rounds: int) -> bool:
-        """Return whether the agent explores after this number of rounds, without the initial data."""
+        """Return whether the next round explores, after this number of rounds besides the initial data."""
         if rounds < FIRST_ROUNDS:
             return rounds % 2 == 1
         return self._goes_on and rounds < LAST_ROUND and rounds % PERIOD == 0
 
     def replacement(self, history: Sequence[Round], played: Sequence[Action], seed: int) -> Action | None:
         """Return the exploring action of the next round, or None if the agent does not explore; see :meth:`explore`."""
-        past = [round_.action for round_ in history[self._initial :]]
-        return self.explore(past, played, seed) if self.due(len(past)) else None
+        own_actions = [past.action for past in history[self._initial :]]
+        return self.explore(own_actions, played, seed) if self.due(len(own_actions)) else None
 
-    def explore(self, past: Sequence[Action], played: Sequence[Action], seed: int) -> Action:
+    def explore(self, own_actions: Sequence[Action], played: Sequence[Action], seed: int) -> Action:
         """Return the action of an exploring round.
 
         Args:
-            past: actions of the rounds so far, initial data apart.
+            own_actions: actions of the rounds so far, without the initial data.
             played: actions played, from the best to the worst; at least one.
             seed: seed of the search.
         """
         network, task = self.network, self.network.task
         if isinstance(task, HardTask):
-            played_targets = {task.targets[int(action["target"])] for action in past}
+            played_targets = {task.targets[int(action["target"])] for action in own_actions}
             if new := [target for target in network.minimal if target not in played_targets]:
+                # Initial data may have these targets.
                 related = [action for action in played if task.targets[int(action["target"])] in new]
                 return maximise(
                     lambda inputs: information(network, inputs.squeeze(-2)),
@@ -82,7 +82,7 @@ class WarmupExploration:
         return self.wide_optimum(played, 0.0, seed)
 
     def wide_optimum(self, played: Sequence[Action], best: float, seed: int) -> Action:
-        """Return the best action within wide bounds, an :data:`~cbo_gym.agents.networks.exploration.Explorer`."""
+        """Return the best action under wide bounds, as :data:`~cbo_gym.agents.networks.exploration.Explorer`."""
         network, noise = self.network, self.network.draw_noise(SAMPLES, seed)
         fewer_draws = {node: draws[:SCREENING_SAMPLES] for node, draws in noise.items()}
         search = WithEta(network.features, [node for node in network.nodes if node != network.task.reward])
