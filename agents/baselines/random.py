@@ -1,7 +1,8 @@
 """Random: uniformly random actions, the baseline of every other agent.
 
-The distribution is that of the action space: uniform over the box, over the sets of coordinates within a limit, over
-target sets or scopes, or over super arms.
+The distribution is that of the action space: uniform over the box, over the sets of at most ``max_interventions``
+coordinates, over target sets or scopes, or over super arms. With limits it is that of the codec, because the space does
+not know limits.
 """
 
 from __future__ import annotations

@@ -54,12 +54,13 @@ class CaBO(Agent):
 
     def setup(self, seed: int) -> None:
         task = self.task
-        # Set of variables -> its first scope; later entries of the comprehension replace earlier ones.
+        # Set of variables -> index of its first scope; in reverse order, so that the first replaces later ones.
         scope_of = {members(scope)[0]: index for index, scope in reversed([*enumerate(task.scopes)])}
         explored = pomis(task.diagram, task.reward, task.manipulable) & set(scope_of)
         if not explored or frozenset() not in scope_of:
             raise ArgumentError(f"{task.env_id} must offer an empty scope and some possibly optimal intervention set")
         targets = [target for target in scope_of if target in explored | {frozenset()}]
+        # The initial data reach CBO through update.
         self._view = HardView(task, [scope_of[target] for target in targets], targets, initial_data=())
         self.cbo.targets = tuple(explored)
         self.cbo.reset(self._view.task, seed)

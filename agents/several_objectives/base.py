@@ -24,7 +24,7 @@ from cbo_gym.task import Action, HardTask, Mode, Observation, SoftTask
 
 # The objective that is computed from the action, not observed.
 COST = "cost"
-# Largest number of actions over which an improvement of the hypervolume is computed.
+# Largest number of played actions from whose front an improvement of the hypervolume is measured.
 MAX_BASELINE = 24
 # Number of random actions whose predicted rewards form a front.
 FRONT_SAMPLES = 512
@@ -138,6 +138,7 @@ def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozen
     """
     names = [objective.name for objective in task.objectives if objective.name != COST]
     if len(names) < len(task.objectives):
+        # Each variable of a minimal set must affect the first objective or one of the "constrained" others.
         optimal = minimal_intervention_sets(task.diagram, names[0], task.manipulable, constrained=names[1:])
     else:
         find_sets = pareto_sets if unsupported else supported_sets
@@ -181,9 +182,14 @@ def scale_of(estimates: np.ndarray, device: str) -> tuple[Tensor, Tensor]:
 
 
 def baseline_of(estimates: np.ndarray) -> np.ndarray:
-    """Return indices of at most :data:`MAX_BASELINE` played actions, given the estimates ``(n, m)`` of all.
+    """Return the played actions from whose front an improvement of the hypervolume is measured.
 
-    These are the actions on the front, spread out over it if there are too many, then those on the front of the rest.
+    Args:
+        estimates: reward vectors of all played actions, ``(n, m)``.
+
+    Returns:
+        indices of at most :data:`MAX_BASELINE` actions: those on the front, spread out over it if there are too many,
+        then those on the front of the rest.
     """
     remaining, baseline = np.arange(len(estimates)), np.zeros(0, dtype=int)
     while len(remaining) and len(baseline) < MAX_BASELINE:

@@ -40,12 +40,12 @@ class _Local:
     # Elementwise minimum of the first rewards.
     worst: np.ndarray | float = np.inf
 
-    def points(self, inputs: Tensor) -> Tensor:
+    def gp_inputs(self, features: Tensor) -> Tensor:
         """Return the GPs' inputs from features ``... x d``: the set's values, or a constant if it is empty."""
-        return inputs[..., self.members] if self.members else torch.zeros_like(inputs[..., :1])
+        return features[..., self.members] if self.members else torch.zeros_like(features[..., :1])
 
     @property
-    def played_points(self) -> Tensor:
+    def played_inputs(self) -> Tensor:
         """The GPs' inputs in the rounds in which the set was played."""
         return next(iter(self.surrogates.values())).inputs
 
@@ -89,10 +89,10 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         super().update(action, observation, reward, info)
         if (local := self._local_of(action)) is None:
             return
-        points = local.points(self.features.of_actions([action]))
+        points = local.gp_inputs(self.features.of_actions([action]))
         for name, value in self.objective_values(observation).items():
             local.surrogates[name].add(points, value)
-        if len(local.played_points) <= FIRST_ROUNDS:
+        if len(local.played_inputs) <= FIRST_ROUNDS:
             local.worst = np.minimum(local.worst, reward)
 
     def _local_of(self, action: Action) -> _Local | None:
@@ -107,8 +107,8 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def _plan(self, rng: np.random.Generator) -> list[Tensor]:
         """Return the batch of the local problem with the greatest relative gain, as search points."""
-        rarest = min(self._locals.values(), key=lambda local: len(local.played_points))
-        if len(rarest.played_points) < (FIRST_ROUNDS if rarest.members else 1):
+        rarest = min(self._locals.values(), key=lambda local: len(local.played_inputs))
+        if len(rarest.played_inputs) < (FIRST_ROUNDS if rarest.members else 1):
             return [self._point(rarest, rng.random(len(rarest.members)))]
         proposals = [(local, *self._propose(local, rng)) for local in self._locals.values()]
         best, _, batch = max(proposals, key=lambda proposal: proposal[1])
@@ -121,7 +121,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         front = estimates[non_dominated(estimates)]
         reference = np.minimum(local.worst, front.min(axis=0))
         pareto_set = search_pareto_set(
-            [lambda points: self._mean(local, points)],
+            [lambda values: self._mean(local, values)],
             [range(dim)],
             rng,
             generations=GENERATIONS,
@@ -142,20 +142,21 @@ class CausalParetoSelect(SeveralObjectivesAgent):
             return gain / initial, batch
         return (np.inf if gain > 0.0 else 0.0), batch
 
-    def _mean(self, local: _Local, points: np.ndarray) -> np.ndarray:
-        """Return posterior means of the rewards, ``(n, m)``, of values ``(n, dim)`` of a set's variables."""
-        coordinates = inputs = torch.from_numpy(points)
+    def _mean(self, local: _Local, values: np.ndarray) -> np.ndarray:
+        """Return posterior mean rewards ``(n, m)`` if a set's variables are set to ``values``, ``(n, dim)``."""
+        gp_inputs = features = torch.from_numpy(values)
+        # Features are needed only for the cost of an action.
         if self._has_cost:
-            inputs = self.features.inputs(torch.stack([self._point(local, row) for row in points]))
+            features = self.features.inputs(torch.stack([self._point(local, row) for row in values]))
         if not local.members:
-            coordinates = coordinates.new_zeros(len(coordinates), 1)
+            gp_inputs = gp_inputs.new_zeros(len(gp_inputs), 1)
         with torch.no_grad():
-            means = torch.stack([surrogate.mean(coordinates) for surrogate in local.surrogates.values()], -1)
-            return self.rewards_of(means, inputs).numpy()
+            means = torch.stack([surrogate.mean(gp_inputs) for surrogate in local.surrogates.values()], -1)
+            return self.rewards_of(means, features).numpy()
 
     def _estimates(self, local: _Local) -> np.ndarray:
         """Return posterior means of the rewards of the rounds in which a set was played, ``(n, m)``."""
-        return self._mean(local, local.played_points[:, : len(local.members)].numpy())
+        return self._mean(local, local.played_inputs[:, : len(local.members)].numpy())
 
     def _point(self, local: _Local, values: np.ndarray) -> Tensor:
         """Return the search point that sets a set's variables to ``values``."""
@@ -171,9 +172,9 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         means, stds = [], []
         for action in actions:
             local = self._local_of(action)
-            if local is None or not len(local.played_points):
+            if local is None or not len(local.played_inputs):
                 return None
-            point = local.points(self.features.of_actions([action]))
+            point = local.gp_inputs(self.features.of_actions([action]))
             mean, std = zip(*[surrogate.posterior(point) for surrogate in local.surrogates.values()], strict=True)
             means.append(torch.cat(mean))
             stds.append(torch.cat(std))
@@ -186,8 +187,8 @@ class CausalParetoSelect(SeveralObjectivesAgent):
         draws = {name: np.full((count, len(actions)), np.nan) for name in self.observed}
         for index, local in enumerate(self._locals.values()):
             columns = [column for column, action in enumerate(actions) if self._local_of(action) is local]
-            if columns and len(local.played_points):
-                points = local.points(inputs[columns])
+            if columns and len(local.played_inputs):
+                points = local.gp_inputs(inputs[columns])
                 local_draws = sample_each(local.surrogates, points, count, seed + index, noise) or {}
                 for name, values in local_draws.items():
                     draws[name][:, columns] = values
@@ -195,7 +196,7 @@ class CausalParetoSelect(SeveralObjectivesAgent):
 
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         """Return predictions from the other rounds on the same set; rounds on sets not explored are left out."""
-        played = [local for local in self._locals.values() if len(local.played_points)]
+        played = [local for local in self._locals.values() if len(local.played_inputs)]
         predictions = [leave_one_out(local.surrogates) for local in played]
         return {name: LeaveOneOut.join([of_set[name] for of_set in predictions]) for name in self.observed if played}
 

@@ -101,7 +101,7 @@ class Periodic(Component):
         return Periodic(factor * self.amplitude, self.frequency)
 
     def image(self, low: float, high: float) -> tuple[float, float]:
-        # Extrema are at odd quarters of the period; any five quarters in a row contain both.
+        # Extrema are at odd quarters of the period, so any five quarters in a row contain a maximum and a minimum.
         quarters_per_unit = 4.0 * abs(self.frequency)
         quarters = np.arange(math.ceil(quarters_per_unit * low), quarters_per_unit * high)[:5]
         return _hull(*self(np.array([low, high])), *self(quarters / quarters_per_unit))

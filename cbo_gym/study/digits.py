@@ -53,6 +53,7 @@ def round_digits(codec: Codec, action: Action, fixed: Mapping[str, Any] | None =
     if not columns:
         return action
     flat = codec.to_flat(action)
+    # Before the values stands the choice of a target, if actions have one.
     choice, start = flat[: -len(domains)], np.array(flat[-len(domains) :])
     if limits is None:
         return codec.from_flat([*choice, *_roundings(codec, columns, start)[0]])
@@ -95,7 +96,8 @@ def _roundings(codec: Codec, columns: list[int], point: np.ndarray) -> np.ndarra
 
 
 def _centre(limits: Limits, point: np.ndarray, names: Collection[str]) -> np.ndarray:
-    """Return a point ``(q,)`` far inside the limits that sets the same coordinates ``names`` as the given point."""
+    """Return a point ``(q,)`` far inside the limits."""
+    # An action sets either the variables ``names``, or all parameters, of which those farthest from null may differ.
     members = limits.members_of(names) if limits.null is None else limits.choose_members(point)
     polytope, centre = limits.polytope(members), point.copy()
     if polytope is not None and polytope.ball is not None:

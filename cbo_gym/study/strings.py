@@ -8,7 +8,7 @@ from typing import Any
 
 from cbo_gym.errors import ArgumentError, short_repr
 
-# Half of a surrogate pair; Python decodes a byte that is not UTF-8 as one.
+# Half of a surrogate pair. In arguments and names of files, Python puts one in place of a byte that is not UTF-8.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -56,7 +56,7 @@ def test_the_metric_is_the_one_asked_for():
 def test_seeds_and_instances_for_publication_choose_nothing():
     runs = grid(AVERAGES)
     with pytest.raises(
-        ValueError, match=r"1000 to 1999 are for published results alone, .* given seed 1000. Choose by others, as"
+        ValueError, match=r"1000 to 1999 are for published results alone, .* given seed 1000. Use others, such as"
     ):
         choose_parameter([*runs, *(replace(run, seed=1000) for run in runs if run.seed == 0)], "A", "beta")
     drawn = [replace(run, env=f"{run.env}(instance_seed=1007)") for run in runs]

@@ -1,7 +1,7 @@
 """The stable API: the modules that ``website/pages/surface.yaml`` lists, their public names, and their parameters.
 
-It is the reference section of the site, and ``tests/surface.txt``, which ``make surface`` writes and the tests compare
-with the code. A line may be removed only after the name has warned for one minor version, see
+From it come the reference section of the site and ``tests/surface.txt``, which ``make surface`` writes and the tests
+compare with the code. A line may be removed only after the name has warned for one minor version, see
 ``docs/guide/stability.md``.
 """
 
@@ -25,7 +25,7 @@ LIST = ROOT / "tests" / "surface.txt"
 
 
 def modules() -> dict[str, str]:
-    """Return module -> its promise."""
+    """Return module -> a sentence on what stays stable in it."""
     return read_yaml(PROMISES)
 
 
@@ -43,7 +43,10 @@ def names(module: str) -> list[str]:
 
 
 def lines() -> Iterator[str]:
-    """Yield a line for each name and for each public method of a class, with the names of its parameters."""
+    """Yield a line for each name and for each public method of a class, with the names of its parameters.
+
+    The methods of agents are those of their base class.
+    """
     for module in modules():
         for name in names(module):
             value = getattr(import_module(module), name)
@@ -66,7 +69,7 @@ def _methods(cls: type) -> set[str]:
 
 
 def _parameters(value: Any) -> str:
-    """Return ``(agent, env, seed, *, horizon)``; empty for an object that is not called."""
+    """Return the parameters of an object, such as ``(path, task, trusted=)``; empty if it is not callable."""
     # The signatures of aliases and enumerations depend on the version of Python.
     is_standard = isinstance(value, GenericAlias) or (inspect.isclass(value) and issubclass(value, Enum))
     if not callable(value) or is_standard:
@@ -100,10 +103,10 @@ def page(module: str) -> str:
     rows, objects = [], []
     for name in names(module):
         value = getattr(import_module(module), name)
-        home, called = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-        if called and home.startswith("cbo_gym") and name not in elsewhere:
+        home, qualname = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
+        if qualname and home.startswith("cbo_gym") and name not in elsewhere:
             rows.append([f"[`{name}`](#{name})", plain((inspect.getdoc(value) or "").partition("\n\n")[0])])
-            objects.append(f"## {name} {{ #{name} }}\n\n::: {home}.{called}")
+            objects.append(f"## {name} {{ #{name} }}\n\n::: {home}.{qualname}")
     return "\n\n".join([*parts, table(["name", "summary"], rows, left=2), *objects, ""])
 
 

@@ -72,8 +72,8 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
     Raises:
         ArgumentError: if the metric is unknown; if there are fewer than two values or two environments; if a value is
-            not a number; if a seed or an instance is reserved for published results; if a value has no finished run
-            on an environment with a seed; or if there are several runs of one value, environment and seed.
+            not a number; if a seed or an instance is reserved for published results; or if a combination of value,
+            environment and seed has no finished run, or several runs.
     """
     require_word("metric", metric, METRICS)
     shared = Spec.parse(agent)
@@ -146,7 +146,7 @@ def _require_unreserved(envs: Iterable[str], seeds: Iterable[int]) -> None:
     if reserved:
         raise ArgumentError(
             f"seeds and instances {PUBLICATION.start} to {PUBLICATION.stop - 1} are for published results alone, and "
-            f"choose nothing; given {', '.join(reserved[:SHOWN_PROBLEMS])}. Choose by others, as seeds "
+            f"must not be used to choose; given {', '.join(reserved[:SHOWN_PROBLEMS])}. Use others, such as seeds "
             f"{TUNING.start} to {TUNING.stop - 1} and instances {TUNING_INSTANCES.start} to {TUNING_INSTANCES.stop - 1}"
         )
 

@@ -34,7 +34,9 @@ def penalized_rewards(expected: Array, violations: Array | None, random_value: f
 
 
 def instant_regret(optimum: Optima, values: Array) -> Array:
-    """Return mu* - mu(a_t) of actions that were played or recommended, or the pseudo-regret of observed rewards.
+    """Return mu* - mu(a_t) of actions that were played or recommended.
+
+    With observed rewards y_t as ``values`` it is mu* - y_t, which the tables of runs call the pseudo-regret.
 
     In aggregated mode an action is a cell X, mu(X) is Fbar(X), the mean of f over the cell's representative points, and
     mu* is f(x*). The regret of a recommendation is then the aggregated regret f(x*) - Fbar(X_t) (Zhang, Tsuchida & Ong

@@ -54,8 +54,9 @@ def line_styles(labels: Iterable[str]) -> dict[str, LineStyle]:
     """Return the style of each agent.
 
     Agents of the zoo have a fixed style, independent of the other agents: Random is grey, and agents of one mode differ
-    in colour. Third-party agents take the least used colours, in the order of their names. Labels of an agent with
-    different parameters share its colour, and differ in dash and marker.
+    in colour, because ``pyproject.toml`` lists them in an order that keeps them apart. Third-party agents take the
+    least used colours, in the order of their names. Labels of an agent with different parameters share its colour, and
+    differ in dash and marker.
 
     Args:
         labels: labels of all agents of a report, with parameters.
@@ -78,7 +79,7 @@ def line_style(index: int) -> LineStyle:
 
 
 def _colour_indices(names: set[str]) -> dict[str, int]:
-    """Return name -> index, from which the style follows: the position in the zoo, else one with a rare colour."""
+    """Return name -> index of its style: its position in the zoo; for others, one with the least used colour."""
     known = [name for name in zoo() if name != BASELINE]
     indices = {name: index for index, name in enumerate(known) if name in names} | {BASELINE: -1}
     used = Counter(index % len(COLOURS) for index in indices.values() if index >= 0)
@@ -92,12 +93,12 @@ def _colour_indices(names: set[str]) -> dict[str, int]:
 def _styles_of_colour(name: str, index: int) -> Iterator[LineStyle]:
     """Yield all styles of one colour, the agent's own first."""
     colour = GREY if name == BASELINE else COLOURS[index % len(COLOURS)]
-    tier, column = divmod(index, len(COLOURS))
-    # Agents with the same colour and dash differ in marker.
-    first_marker = column + 2 * tier + tier // len(DASHES)
+    repetition, colour_index = divmod(index, len(COLOURS))
+    # Agents with the same colour and dash differ in marker: the term after the product moves on when dashes repeat.
+    first_marker = colour_index + 2 * repetition + repetition // len(DASHES)
     for step in range(len(DASHES) * len(MARKERS)):
         marker = MARKERS[(first_marker + step + step // len(MARKERS)) % len(MARKERS)]
-        yield LineStyle(colour, DASHES[(tier + step) % len(DASHES)], marker)
+        yield LineStyle(colour, DASHES[(repetition + step) % len(DASHES)], marker)
 
 
 def for_figure(label: str) -> str:
@@ -141,6 +142,7 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     A hash of the label is appended if names would be equal, too long or empty.
     """
     distinct = sorted(set(labels))
+    # A horizon, "T=200", becomes "T200".
     names = {label: re.sub(r"[^A-Za-z0-9]+", "-", re.sub(r"\bT=", "T", label)).strip("-") for label in distinct}
     # Some file systems ignore case.
     counts = Counter(name.lower() for name in names.values())

@@ -21,8 +21,8 @@ from cbo_gym.scm import Floats
 RANDOM_MOVE_PROBABILITY = 0.2
 # Weight of a round relative to the round after it. The paper does not state it.
 DISCOUNT = 0.9
-# Index that stands for a move that is not random.
-NO_MOVE = -1
+# Stands for the index of a random move if none was drawn.
+NOT_RANDOM = -1
 # Number of decimals in which payoffs are compared, so that a move does not depend on a machine's rounding.
 TIE_DECIMALS = 9
 
@@ -136,9 +136,9 @@ class Adaptive(Strategy):
 class Informed(Strategy):
     """The best reply to the agent's action in the same round; sometimes a move at random.
 
-    The adversary of the paper's program replies in this way to agents that choose one action. If an agent draws its
-    action from weights, that adversary knows only the weights. Whether a move is random is decided at the end of the
-    round before it; the first move is never random.
+    It always sees the action. The adversary of the paper's program sees only the weights of an agent that draws its
+    action from weights. Whether a move is random is decided at the end of the round before it; the first move is never
+    random.
     """
 
     sees_action = True
@@ -148,14 +148,14 @@ class Informed(Strategy):
         self._replies = _worst(game.rewards)
 
     def start(self) -> np.ndarray:
-        return np.asarray(NO_MOVE)
+        return np.asarray(NOT_RANDOM)
 
     def move(self, memory: np.ndarray, action: Sequence[Floats]) -> np.ndarray:
-        return self.game.moves[np.where(memory == NO_MOVE, self._replies[self.game.index_of(action)], memory)]
+        return self.game.moves[np.where(memory == NOT_RANDOM, self._replies[self.game.index_of(action)], memory)]
 
     def remember(self, memory: np.ndarray, action: Sequence[Floats], uniform: Floats) -> np.ndarray:
         random_move = index_at(uniform / RANDOM_MOVE_PROBABILITY, len(self.game.moves))
-        return np.where(np.less(uniform, RANDOM_MOVE_PROBABILITY), random_move, NO_MOVE)
+        return np.where(np.less(uniform, RANDOM_MOVE_PROBABILITY), random_move, NOT_RANDOM)
 
 
 class MoveList(Strategy):

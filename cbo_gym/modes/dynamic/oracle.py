@@ -48,11 +48,11 @@ class DynamicOracle(Oracle):
     """E[Y_t | action, past interventions] and two kinds of optimum.
 
     * :attr:`optimum` is the best sequence: its value is the greatest mean over slices of the expected reward of the
-      implemented interventions. A sacrifice in one slice may pay in later ones.
+      implemented interventions, those of the last round of each slice. A sacrifice in one slice may pay in later ones.
     * The best in a round is myopic: the greatest E[Y_t | action, past] over the actions of its slice. Regret is
       measured from it, so that the damage of an earlier slice is not counted again.
 
-    A recommendation is scored as an action of the slice of the last round.
+    A recommendation is scored as an action of the slice of the round after which it is made.
     """
 
     dynamics: DynamicDynamics
@@ -115,7 +115,8 @@ class DynamicOracle(Oracle):
         return np.array([self.best_after(past).value for past in pasts]).reshape(shape)
 
     def _past_in(self, intervention: Intervention) -> Past:
-        """Return the past of the round of an intervention, which includes those of earlier slices."""
+        """Return the past of a round, given its intervention, which also contains those of earlier slices."""
+        # The only soft value is the index of the slice.
         index = int(intervention.soft[0])
         earlier = {f"{name}_{before}" for before in range(index) for name in self.dynamics.manipulable}
         implemented = {name: pair for name, pair in intervention.hard.items() if name in earlier}

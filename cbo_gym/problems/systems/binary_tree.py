@@ -43,13 +43,14 @@ def _root(left: Floats, right: Floats, u: Floats) -> Floats:
 def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
     """BinaryTree: leaves at the top, the reward at the root, one action at every node but the reward.
 
-    With ``h`` the position in heap order (root 1, children ``2h`` and ``2h + 1``), X(h-2) is
-    ``5 tanh(0.1 (left - right) + cos 2 pi (a - p)) + u`` and Y is ``left - right + u``. Every mechanism increases in
-    its left parent and decreases in its right one, so the best action of a node is its peak p or half a turn away.
+    With ``h`` the position in heap order, the root is 1, and the causal parents of h, left and right, are ``2h`` and
+    ``2h + 1``. X(h-2) is ``5 tanh(0.1 (left - right) + cos 2 pi (a - p)) + u`` and Y is ``left - right + u``. Every
+    mechanism increases in its left parent and decreases in its right one, so the best action of a node is its peak p or
+    half a turn away.
 
     Args:
         depth: levels above the root, 1 to 6; the tree has ``2^(depth+1) - 1`` nodes (7 by default, 127 at most).
-        noise_std: standard deviation of the noise on each node (1 in the noisy version).
+        noise_std: standard deviation of the noise on each node (1 in ``CBO/BinaryTree-Noisy-v0``).
     """
     depth = whole_number("depth", depth, at_least=1, at_most=MAX_DEPTH)
     noise = gaussian_noise(noise_std)
@@ -68,7 +69,7 @@ def binary_tree(depth: int = 2, noise_std: float = 0.0) -> Problem:
     return Problem(
         name="BinaryTree",
         scm=StructuralCausalModel(variables, reward="Y"),
-        description=f"A binary tree of {size} tanh nodes, two parents each.",
+        description=f"A binary tree of {size} nodes: tanh of two parents and an action; the reward is a difference.",
         citation="The graph: Sussex, Makarova & Krause (2023), Fig. 3; the mechanisms: cbo-gym",
         action_domains=[(0.0, 1.0)] * (size - 1),
         optimal_action=tuple(best),

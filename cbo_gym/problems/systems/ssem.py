@@ -34,7 +34,7 @@ from cbo_gym.scm import (
 CITATION = "Bauschmann & Maghsudi (2026), Graph structured combinatorial semi-bandit, sec. V-A and appendix G1"
 SUPER_ARM_SIZE = 6
 SIGNAL_ERROR = 0.02
-# Standard deviation of the nodes' errors, as a share of the mean reward.
+# Standard deviation of the errors of the observed nodes, as a share of the mean reward.
 NODE_ERROR = 0.02
 # Least mean error of the Taylor polynomial of an accepted draw, as a share of the largest mean reward.
 MIN_REMAINDER = 0.1
@@ -45,6 +45,7 @@ TRIED_ARMS, TRIED_SIGNALS = 256, 64
 STEP = 1e-4
 
 Mask = Literal["exogenous", "endogenous"]
+#: Values of the signals at which a payoff is expanded: the means of all signals, or 0 for those not selected.
 Centre = Literal["means", "masked means"]
 Feedback = Literal["all", "selected"]
 
@@ -84,7 +85,7 @@ _ARC = _Family(
 )  # fmt: skip
 _FAMILIES: dict[Centre, dict[str, _Family]] = {
     "means": {family.name: family for family in (_PERIODIC, _TANH, _ARC)},
-    # In the published ranges no tanh or arcsine system is nonlinear enough about the masked means. Coefficients of both
+    # In the published ranges no tanh or arcsine system is accepted about the masked means. Coefficients of both
     # signs make the payoff nonlinear; positive ones of that size would make it grow without bound.
     "masked means": {
         "SSEMPeriodic": replace(_PERIODIC, centre="masked means"),
@@ -110,7 +111,7 @@ def draw_instance(family: _Family, seed: int) -> _Instance:
     first-degree Taylor polynomial by more than a tenth of the largest mean reward. The polynomial is centred at the
     means of all signals, or at the masked means, as agents use it: the means of the super arm's signals, and 0 for the
     other signals. With masked means, the lowest mean reward of a super arm must also be above minus the highest one;
-    otherwise a few rounds would decide every comparison.
+    otherwise a few rounds with very bad super arms would decide every comparison of agents.
     """
     rng = np.random.default_rng(seed)
     for _ in range(MAX_ATTEMPTS):
@@ -119,8 +120,8 @@ def draw_instance(family: _Family, seed: int) -> _Instance:
         sem = SeparableSEM(signals, components)
         rewards, remainders = _rewards_and_remainders(sem, rng, family.centre)
         means = rewards.mean(axis=1)
-        explodes = family.centre == "masked means" and means.min() < -means.max()
-        if remainders.mean() > MIN_REMAINDER * means.max() and not explodes:
+        is_lopsided = family.centre == "masked means" and means.min() < -means.max()
+        if remainders.mean() > MIN_REMAINDER * means.max() and not is_lopsided:
             return _Instance(signals, components, float(means.mean()))
     raise ArgumentError(f"{family.name}: no instance of seed {seed} is nonlinear enough in {MAX_ATTEMPTS} draws")
 
@@ -228,13 +229,13 @@ def ssem_periodic(
     Args:
         instance_seed: seed of the graph, the functions and the signals' distributions, at least 0.
         activation: G, the same for every node; None for the identity.
-        payoff: h of every node; None for the identity.
+        payoff: h, which is applied to each node before they are summed; None for the identity.
         mask: the super arm selects signals, ``"exogenous"``; or nodes that count in the payoff, ``"endogenous"``.
         feedback: ``"all"`` to observe all nodes; ``"selected"`` to observe the nodes of other arms as 0.
         model_noise_std: standard deviation of the noise in the equation of each node.
-        nonlinear_about: where the payoff of an accepted instance is far from its tangent plane, by a tenth of the
-            largest mean reward: at the ``"means"`` of all signals, or at the ``"masked means"`` of each super arm, for
-            which SSEMTanh has c in [-2, 2] and SSEMArcsine c in [-1.2, 1.2].
+        nonlinear_about: the point of a tangent plane from which the payoff of an accepted instance differs on average
+            by more than a tenth of the largest mean reward: the ``"means"`` of all signals, or the ``"masked means"``
+            of each super arm, for which SSEMTanh has c in [-2, 2] and SSEMArcsine c in [-1.2, 1.2].
     """
     return _problem("SSEMPeriodic", instance_seed, nonlinear_about, activation, payoff, mask, feedback, model_noise_std)
 
