@@ -5,6 +5,7 @@ from cbo_gym.evaluation.metrics.aggregate import (
     bootstrap,
     equal_weights,
     interquartile_mean,
+    interval,
     mean,
     performance_profile,
     probability_of_improvement,
@@ -80,3 +81,10 @@ def test_counted_wins_are_the_weighted_ones(rng, seeds):
         np.testing.assert_allclose(one.weights().sum(axis=(1, 2)), 1.0)
         weighted = probability_of_improvement(scores[rows], others[rows], one.weights(), two.weights())
         np.testing.assert_allclose(resampled_improvement(scores[rows], others[rows], one, two), weighted, rtol=1e-12)
+
+
+def test_the_interval_of_a_mean_has_the_width_that_theory_gives(rng):
+    scores = rng.normal(size=(10, 5))
+    low, high = interval(mean(scores, bootstrap(scores, 4000, rng).weights()))
+    error = np.sqrt((scores.var(axis=1, ddof=1) / 5).sum()) / 10
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.06)

@@ -1,7 +1,38 @@
 """Labels and line styles of agents are distinct in every figure and format."""
 
+from itertools import combinations
+
+import numpy as np
+import pytest
+
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.evaluation.report.palette import COLOURS, file_names, for_figure, line_styles, shorten
+
+# Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protanopia": [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
+    "deuteranopia": [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
+    "tritanopia": [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]],
+}
+
+
+def linear(colour):
+    parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb):
+    white = np.array([0.9505, 1.0, 1.089])
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb.clip(0, 1)
+    x, y, z = np.where(xyz / white > 0.008856, np.cbrt(xyz / white), 7.787 * xyz / white + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("matrix", DEFICIENCIES.values(), ids=DEFICIENCIES)
+def test_colours_are_distinct_with_any_colour_vision(matrix):
+    seen = [lab(np.asarray(matrix) @ linear(colour)) for colour in COLOURS]
+    assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 16
 
 
 def test_the_look_of_an_agent_does_not_depend_on_others():

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from cbo_gym.problems import Problem
 from cbo_gym.problems.systems.binary_tree import binary_tree
@@ -51,3 +52,21 @@ def test_the_closed_form_is_the_best_of_all_peaks_and_troughs() -> None:
     best = rewards_of(problem, np.array(problem.optimal_action))
     assert rewards.max() == pytest.approx(best, abs=1e-12)
     assert (rewards > best - 1e-9).sum() == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 6])
+def test_no_search_beats_the_closed_form(depth: int) -> None:
+    problem = binary_tree(depth)
+    best = float(rewards_of(problem, np.array(problem.optimal_action)))
+    rng = np.random.default_rng(0)
+    points = rng.random((20_000 if depth < 6 else 2_000, problem.scm.action_dim))
+    rewards = rewards_of(problem, points)
+    assert rewards.max() < best
+    near = np.clip(np.array(problem.optimal_action) + rng.normal(0.0, 0.02, points.shape), 0.0, 1.0)
+    assert rewards_of(problem, near).max() <= best
+    if depth == 6:
+        return
+    for start in points[np.argsort(rewards)[-4:]]:
+        bounds = [(0.0, 1.0)] * len(start)
+        found = optimize.minimize(lambda a: -float(rewards_of(problem, a)), start, bounds=bounds)
+        assert -found.fun <= best + 1e-9

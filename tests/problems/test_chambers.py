@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import optimize
 
+from cbo_gym.envs.oracle import oracle_of
+from cbo_gym.envs.registry import find_entry
 from cbo_gym.problems.systems.chambers import light_tunnel, wind_tunnel
 from cbo_gym.scm import Intervention, StructuralCausalModel
+from tests.support.problems import monte_carlo_agrees
 
+IDS = [f"CBO/{name}-v0" for name in ("WindTunnel", "WindTunnel-Hard", "LightTunnel", "LightTunnel-Hard")]
 # Actuators that the models keep constant, at the settings of the fits.
 LIGHT_SETTINGS = {f"diode_{kind}_{i}": size for kind, size in (("ir", 2), ("vis", 1)) for i in (1, 2, 3)}
 LIGHT_SETTINGS |= {f"t_{kind}_{i}": 3 for kind in ("ir", "vis") for i in (1, 2, 3)}
@@ -97,3 +102,30 @@ def test_the_arrows_are_those_of_the_published_graph(build: Callable[..., Any], 
     published = {edge for edge in truth.edges(chamber, "standard") if set(edge) <= set(scm.nodes)}
     assert arrows == published - WITHOUT_MODEL
     assert published - arrows == (WITHOUT_MODEL if chamber == "wt" else set())
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    [pytest.param(env_id, marks=[] if env_id == "CBO/WindTunnel-v0" else [pytest.mark.slow]) for env_id in IDS],
+)
+def test_no_search_without_noise_beats_the_recorded_optimum(env_id: str) -> None:
+    """Noise enters the reward through squares alone, so that its part of the mean is the same for all actions."""
+    build, noise = (wind_tunnel, 0.2**2 / 2**2) if "Wind" in env_id else (light_tunnel, 75**2 / 300**2 + 75**2 / 100**2)
+    best, problem = find_entry(env_id).optimum, build()
+    found = optimize.differential_evolution(
+        lambda actions: -noiseless(problem.scm, actions)["Y"],
+        problem.action_domains,
+        vectorized=True,
+        updating="deferred",
+        rng=0,
+        tol=1e-10,
+        popsize=8,
+    )
+    assert best.value == pytest.approx(-found.fun - noise, abs=1e-3)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_plain_monte_carlo_agrees_with_the_oracle(env_id: str) -> None:
+    env = gym.make(env_id).unwrapped
+    env.action_space.seed(0)
+    monte_carlo_agrees(env, [oracle_of(env).optimum.action, env.action_space.sample()])

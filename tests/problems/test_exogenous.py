@@ -7,13 +7,13 @@ from collections.abc import Callable
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from cbo_gym.envs.registry import find_entry
 from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
 from cbo_gym.problems.base import mixture_noise
-from tests.support.problems import nodes_follow
+from tests.support.problems import monte_carlo_agrees, nodes_follow
 
 Values = dict[str, float]
 
@@ -83,6 +83,31 @@ def test_mixtures_are_in_the_papers_notation() -> None:
     assert noise.stds == pytest.approx((0.6 * math.sqrt(0.05), 0.6 * math.sqrt(0.1)))
 
 
+SETTINGS = [
+    *[("CBO/Dropwave-GMM-v0", {"noise_scale": lam, "noise_std": s}) for lam in (1.0, 2.0, 3.0) for s in (0.1, 0.3)],
+    *[(f"CBO/Alpine2-{k}-v0", {"noise_scale": lam, "noise_std": s})
+      for k in ("DGM", "DGM3") for lam in (0.3, 1.0) for s in (0.05, 0.2, 0.4)],
+    *[(f"CBO/Alpine2-{k}-v0", {"noise_std": s}) for k in ("NonDGM", "NonDGM3") for s in (0.05, 0.1, 0.2)],
+]  # fmt: skip
+#: the widest noise of each id; the others are slow tests
+WIDEST = dict(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "changed"),
+    [pytest.param(*one, marks=[] if WIDEST[one[0]] == one[1] else pytest.mark.slow) for one in SETTINGS],
+    ids=str,
+)
+def test_the_expectation_is_finite_and_plain_monte_carlo_agrees(env_id: str, changed: dict[str, float]) -> None:
+    """At the recorded maximiser, where the tails are heaviest, and at random actions; for all settings of the paper."""
+    env = gym.make(env_id, **changed).unwrapped
+    actions = [np.array(find_entry(env_id).optimum.action), *np.random.default_rng(0).random((3, env.scm.action_dim))]
+    estimate = monte_carlo_agrees(env, actions)
+    everywhere = env.dynamics.decode_batch(np.random.default_rng(1).random((20_000, env.scm.action_dim)))
+    random = env.scm.sample(20_000, np.random.default_rng(9), everywhere)["Y"]
+    assert estimate.value[0] > random.mean() + 20 * random.std() / np.sqrt(20_000)
+
+
 def density(components: list[list[float]], sigma: float) -> Callable[[float], float]:
     total = sum(weight for weight, _, _ in components)
     return lambda u: sum(w / total * stats.norm.pdf(u, m, math.sqrt(c) * sigma) for w, m, c in components)
@@ -99,6 +124,27 @@ def test_nondgm_optimum_by_quadrature() -> None:
     peak, trough = means.max(), means.min()
     best = -max(trough * peak**5, trough**3 * peak**3, trough**5 * peak, key=abs)
     assert entry.optimum.value == pytest.approx(best, rel=1e-5)
+
+
+def test_dropwave_optimum_is_a_ring_away_from_the_centre() -> None:
+    entry = find_entry("CBO/Dropwave-GMM3-v0")
+    sigma = entry.kwargs["noise_std"]
+    u = np.linspace(-1.5, 1.5, 20_001)
+    p = density(entry.kwargs["radius_noise"], sigma)(u)
+    total = sum(w for w, _, _ in entry.kwargs["reward_noise"])
+    offset = sum(w / total * m for w, m, _ in entry.kwargs["reward_noise"])
+
+    def expected(radius: float) -> float:
+        x = radius + u
+        return float(integrate.trapezoid((1 + np.cos(12 * x)) / (2 + 0.5 * x**2) * p, u)) + offset
+
+    radii = np.linspace(0.0, 5.12 * math.sqrt(2), 1000)
+    coarse = radii[int(np.argmax([expected(r) for r in radii]))]
+    found = optimize.minimize_scalar(lambda r: -expected(abs(r)), bounds=(coarse - 0.01, coarse + 0.01))
+    assert entry.optimum.value == pytest.approx(-found.fun, abs=1e-5)
+    assert math.hypot(*[10.24 * a - 5.12 for a in entry.optimum.action]) == pytest.approx(found.x, abs=0.01)
+    assert found.x > 0.1
+    assert expected(0.0) < -found.fun - 0.01
 
 
 def test_dgm_optimum_beats_every_combination_of_peaks_and_troughs() -> None:

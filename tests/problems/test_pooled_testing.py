@@ -2,13 +2,15 @@
 
 import math
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 from cbo_gym.envs.registry import find_entry
+from cbo_gym.modes.oracles import Oracle
 from cbo_gym.problems import build_problem
 from cbo_gym.scm import Intervention
-from tests.support.problems import nodes_follow
+from tests.support.problems import monte_carlo_agrees, nodes_follow
 
 ENTRY = find_entry("CBO/PooledTesting-v0")
 
@@ -57,3 +59,15 @@ def test_every_node_equals_its_formula(noise_std: float) -> None:
     for action, *noise in zip(actions, *problem.scm.draw_noise(np.random.default_rng(0), 100), strict=True):
         single = problem.scm.propagate(tuple(map(float, noise)), Intervention.parameters(problem.to_native(action)))
         assert isinstance(single["Y"], float)  # never complex, whatever the noise
+
+
+def test_the_optimum_is_inside_and_plain_monte_carlo_agrees_with_the_oracle() -> None:
+    env = gym.make(ENTRY.id).unwrapped
+    best = np.array(ENTRY.optimum.action)
+    assert ((best > 0.01) & (best < 0.5)).all()
+    lower, upper = np.maximum(best - 0.02, 0.0), best + 0.1
+    actions = [best, *np.random.default_rng(0).random((3, 3)), *np.where(np.eye(3), lower, best)]
+    actions += list(np.where(np.eye(3), upper, best))
+    estimate = Oracle(env.dynamics).expected_rewards(actions, tolerance=1e-3)
+    assert (estimate.value[0] > estimate.value[1:] + 5 * estimate.standard_error[1:]).all()
+    monte_carlo_agrees(env, actions[:4])
