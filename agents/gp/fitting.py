@@ -103,14 +103,11 @@ class LogPosterior:
         self._last: tuple[tuple[int, ...], list[Tensor]] = (), []
 
     def __call__(self, theta: np.ndarray, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return densities, ``(h,)``, and gradients, ``h x k``.
+        """Return densities, ``(h,)``, and gradients, ``h x k``; -inf and 0 if a covariance matrix has no factor.
 
         Args:
             theta: hyper-parameters, ``h x k``.
             rows: index of the regression of each, h in number.
-
-        Returns:
-            -inf and zeros where the covariance matrix cannot be factorised.
         """
         density, gradient = self._in_blocks(self._with_gradients, theta, rows)
         is_defined = np.isfinite(density)
@@ -192,14 +189,10 @@ class LogPosterior:
         gain: float = RELATIVE_GAIN,
         inverses: np.ndarray | None = None,
     ) -> Ascents:
-        """Return local maxima; their points are complete hyper-parameters, ``h x k``.
+        """Return local maxima of the densities as :func:`~cbo_gym.agents.gp.bfgs.maximise`.
 
-        Args:
-            starts: hyper-parameters, ``h x k``.
-            rows: index of the regression of each, h in number.
-            iterations: as for :func:`~cbo_gym.agents.gp.bfgs.maximise`.
-            gain: likewise.
-            inverses: inverse Hessians of similar densities, ``h x f x f`` for f free hyper-parameters.
+        Starts and ends are complete hyper-parameters, ``h x k``, as of :meth:`__call__`. The ``inverses`` are those of
+        the f free ones, ``h x f x f``.
         """
         row_array = np.asarray(rows)
 

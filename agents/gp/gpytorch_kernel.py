@@ -31,16 +31,13 @@ class GPyTorchKernel(Kernel):
         self._module = module.double().requires_grad_(False)
         parameters, limits = get_parameters_and_bounds(module)
         self._tensors = list(parameters.values())
+        self._sizes = [tensor.numel() for tensor in self._tensors]
         self._raw = Hyperparameters.flat(self._values())
         unlimited = (-math.inf, math.inf)
         for index, bounds in enumerate((self._raw.lower, self._raw.upper)):
             for parameter_bounds, name in zip(bounds.split(self._sizes), parameters, strict=True):
                 parameter_bounds[:] = torch.as_tensor(limits.get(name, unlimited)[index])
         self._priors = list(module.named_priors())
-
-    @property
-    def _sizes(self) -> list[int]:
-        return [tensor.numel() for tensor in self._tensors]
 
     def _values(self) -> list[float]:
         return [float(value) for tensor in self._tensors for value in tensor.detach().flatten()]

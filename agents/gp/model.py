@@ -48,8 +48,8 @@ class SurrogateError(OperationError):
 class GaussianProcess:
     """Exact GP regression of one scalar, with a refit schedule and cached factors.
 
-    Data may be added at any time; the next prediction updates the model. Torch's global random state is neither used
-    nor seeded.
+    Data may be added at any time; the next prediction updates the model, which raises SurrogateError if the covariance
+    matrix cannot be factorised. Torch's global random state is neither used nor seeded.
 
     Args:
         name: name of the modelled node, for error messages.
@@ -252,9 +252,6 @@ class GaussianProcess:
 
         Returns:
             two tensors of shape ``batch_shape``: mean and standard deviation of each point.
-
-        Raises:
-            SurrogateError: if the covariance matrix cannot be factorised.
         """
         self.update()
         return self._posterior.mean_and_std(points)
@@ -267,9 +264,6 @@ class GaussianProcess:
 
         Returns:
             means, ``batch_shape x q``, and lower triangular L with covariance L L', ``batch_shape x q x q``.
-
-        Raises:
-            SurrogateError: as :meth:`posterior`.
         """
         if points.shape[-2] == 1:
             mean, std = self.posterior(points)
@@ -354,11 +348,7 @@ class GaussianProcess:
         return self._scale * self.noise.sqrt()
 
     def update(self) -> None:
-        """Update the model to the data: refit it if the schedule says so, otherwise extend the Cholesky factor.
-
-        Raises:
-            SurrogateError: if the covariance matrix cannot be factorised.
-        """
+        """Update the model to the data: refit it if the schedule says so, otherwise extend the Cholesky factor."""
         if len(self._points) != len(self) or "_posterior" not in vars(self):
             update_together([self])
 

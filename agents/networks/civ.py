@@ -9,7 +9,6 @@ variance.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
@@ -151,16 +150,18 @@ class CIV(Agent):
         """
         count, posterior = len(self.target), self.posterior
         inverse = np.linalg.inv(np.eye(count) - posterior.mean)
-        along = posterior.spread @ inverse
-        return partial(
-            _integrated_variance,
-            2.0 * (posterior.variances + np.square(self.posterior_optimum()) + 1.0 / count),
-            posterior.variances,
-            np.einsum("j,ijk,k->i", self.target, posterior.spread, self.target),
-            self.target @ along,
-            inverse.T @ along,
-            self._offsets,
-        )
+        twice_c = 2.0 * (posterior.variances + np.square(self.posterior_optimum()) + 1.0 / count)
+        # The d_i before the round are the noise variances times these.
+        before = np.einsum("j,ijk,k->i", self.target, posterior.spread, self.target)
+        spread_of_means = posterior.spread @ inverse
+        along, across = self.target @ spread_of_means, inverse.T @ spread_of_means
+
+        def integrated_variance(shift: np.ndarray) -> float:
+            a = shift + self._offsets
+            d = posterior.variances * (before - np.square(along @ a) / (1.0 + np.einsum("j,ijk,k->i", a, across, a)))
+            return float(d @ (d + twice_c))
+
+        return integrated_variance
 
     def posterior_optimum(self) -> np.ndarray:
         """Return the posterior mean of a*, in native units."""
@@ -196,18 +197,3 @@ class CIV(Agent):
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         means = self.posterior.means(self._shift(action) + self._offsets)
         return {self.task.nodes[column]: float(value) for column, value in zip(self._columns, means, strict=True)}
-
-
-def _integrated_variance(
-    twice_c: np.ndarray,
-    variances: np.ndarray,
-    before: np.ndarray,
-    along: np.ndarray,
-    across: np.ndarray,
-    offsets: np.ndarray,
-    shift: np.ndarray,
-) -> float:
-    """Return the sum of ``d_i (d_i + 2 c_i)``; ``variances * before`` are the d_i before the round with the shift."""
-    a = shift + offsets
-    d = variances * (before - np.square(along @ a) / (1.0 + np.einsum("j,ijk,k->i", a, across, a)))
-    return float(d @ (d + twice_c))

@@ -136,15 +136,10 @@ class EncoderDecoder:
         columns = [sibling.encoder.mean(sibling.encoder.inputs)[:, None] for sibling in self._siblings]
         return torch.cat([*columns, self.encoder.inputs[:, len(columns) :]], -1)
 
-    def decode(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and standard deviation of the decoder, as :meth:`DecoderGP.posterior_with_draws`."""
+    def decoder_with_draws(self, exogenous: Tensor) -> Posterior:
+        """Update, and return :meth:`DecoderGP.with_draws`."""
         self.update()
-        return self.decoder.posterior_with_draws(points, exogenous)
-
-    def decode_mean(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Return the mean of the decoder, as :meth:`DecoderGP.mean_with_draws`."""
-        self.update()
-        return self.decoder.mean_with_draws(points, exogenous)
+        return self.decoder.with_draws(exogenous)
 
 
 class DecoderGP(GaussianProcess):
@@ -170,29 +165,16 @@ class DecoderGP(GaussianProcess):
         self._error = error
         self.replace(inputs, outputs)
 
-    def mean_with_draws(self, points: Tensor, exogenous: Tensor) -> Tensor:
-        """Return only the means of :meth:`posterior_with_draws`."""
-        self.update()
-        return self._with_draws(exogenous).mean(points)
-
-    def posterior_with_draws(self, points: Tensor, exogenous: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and standard deviation, ``b x s`` each, differentiable in the points.
-
-        Args:
-            points: parents and own actions, ``b x s x d``, or ``b x 1 x d`` if they are the same with every draw.
-            exogenous: draws of u^, shape ``(s,)``.
-        """
-        self.update()
-        return self._with_draws(exogenous).mean_and_std(points)
-
     def _noise_covariance(self, points: Tensor) -> Tensor:
         return super()._noise_covariance(points) + self._error / self._scale**2
 
-    def _with_draws(self, exogenous: Tensor) -> Posterior:
-        """Return the posterior as a function of points without u^, ``b x s x d``, combined with the draws.
+    def with_draws(self, exogenous: Tensor) -> Posterior:
+        """Return the posterior with s draws of u^, ``(s,)``, as a function of the other inputs.
 
+        Its points are ``b x s x d``, or ``b x 1 x d`` if they are the same with every draw; its values are ``b x s``.
         An ascent uses the same draws many times, so the last result is kept while draws and posterior are the same.
         """
+        self.update()
         if self._source is None or self._source[0] is not exogenous or self._source[1] is not self._posterior:
             self._source = exogenous, self._posterior
             self._combined = replace(
@@ -218,16 +200,9 @@ def decoder_kernel(dim: int, mechanism: Callable[[int], Kernel]) -> Product:
 
 
 def with_draws(kernel: Kernel, theta: Tensor, data: Tensor, exogenous: Tensor) -> CrossCovariance:
-    """Return the covariances with data of points without u, each combined with s draws of u.
+    """Return the covariances with data ``n x d`` as a function of points without u, combined with s draws of u.
 
-    Args:
-        kernel: a :func:`decoder_kernel`.
-        theta: its hyper-parameters.
-        data: inputs of the data, ``n x d``.
-        exogenous: the draws, ``(s,)``.
-
-    Returns:
-        function of points ``b x s x (d - 1)``, or ``b x 1 x (d - 1)`` if they are the same with every draw.
+    ``kernel`` is a :func:`decoder_kernel`; points and draws are those of :meth:`DecoderGP.with_draws`.
     """
     assert isinstance(kernel, Product)
     _, *thetas = kernel.split(theta)
@@ -371,7 +346,7 @@ class ExogenousNetwork(GPNetwork):
             points = self._with_centres(node, points, centres)
             if node in self._with_dependent_siblings:
                 centres[node] = self.exogenous[node].encoder.mean(points)
-            return self.exogenous[node].decode_mean(points, half[node])
+            return self.exogenous[node].decoder_with_draws(half[node]).mean(points)
 
         return self.propagate(inputs, decode)[self.nodes[-1]].mean(-1)
 
@@ -389,7 +364,7 @@ class ExogenousNetwork(GPNetwork):
         """Return the mean and standard deviation of a node's mechanism: inputs ``b x s x d`` to ``b x s``."""
         if node not in self.exogenous:
             return self.surrogates[node].posterior(points)
-        return self.exogenous[node].decode(points, draws.exogenous[node])
+        return self.exogenous[node].decoder_with_draws(draws.exogenous[node]).mean_and_std(points)
 
     # Cached, because every pass of a search uses it.
     @cached_property

@@ -71,10 +71,9 @@ def test_points_and_draws_are_combined_and_follow_the_data():
         for shared in (True, False):  # one point for all draws, or one each
             points = torch.rand(5, 1 if shared else 4, 2, dtype=torch.float64, generator=generator)
             full = torch.cat([points.expand(-1, 4, -1), draws[:, None].expand(5, -1, 1)], -1)
-            torch.testing.assert_close(surrogate.decode(points, draws), surrogate.decoder.posterior(full))
-            decoder = surrogate.decoder
-            torch.testing.assert_close(decoder.posterior_with_draws(points, draws), decoder.posterior(full))
-            torch.testing.assert_close(decoder.mean_with_draws(points, draws), decoder.mean(full))
+            decoder, with_draws = surrogate.decoder, surrogate.decoder_with_draws(draws)
+            torch.testing.assert_close(with_draws.mean_and_std(points), decoder.posterior(full))
+            torch.testing.assert_close(with_draws.mean(points), decoder.mean(full))
 
 
 def test_the_bic_chooses_the_number_of_modes():
