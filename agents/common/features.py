@@ -10,6 +10,7 @@ inside, see :meth:`ActionFeatures.repair`, so that a search only needs to stay i
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 
@@ -238,7 +239,8 @@ class SparseFeatures(ActionFeatures):
             rng = np.random.default_rng(int(torch.randint(2**31, (1,), generator=generator)))
             members = torch.as_tensor(np.array([self.limits.draw_members(rng) for _ in values]))
         else:
-            members = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1) < self._max_changes
+            ranks = torch.rand(values.shape, generator=generator).argsort(-1).argsort(-1)
+            members = ranks < self._max_changes
         return torch.cat([values, members.double()], -1)
 
     def encode(self, action: Action) -> Tensor:
@@ -248,15 +250,12 @@ class SparseFeatures(ActionFeatures):
     def encode_inside(self, action: Action) -> Tensor:
         point = self.encode(action).clamp(0.0, 1.0)
         members = self.membership(point).numpy()
-        is_within_limit = int(members.sum()) <= (self._max_changes or self.input_dim)
-        if is_within_limit if self.limits is None else self.limits.permits(members):
-            return self.repair(point)
-        values = self.exact_inputs(point).numpy()
         if self.limits is None:
             assert self.codec is not None
-            members = self.codec.to_action(values) != self._null.numpy()
-        else:
-            members = self.limits.choose_members(values)
+            if members.sum() > (self._max_changes or self.input_dim):
+                members = self.codec.to_action(self.exact_inputs(point).numpy()) != self._null.numpy()
+        elif not self.limits.permits(members):
+            members = self.limits.choose_members(self.exact_inputs(point).numpy())
         return self.repair(torch.cat([point[: self.input_dim], torch.as_tensor(members).to(point)]))
 
     def exact_inputs(self, points: Tensor) -> Tensor:
@@ -292,8 +291,7 @@ class ChoiceFeatures(ActionFeatures):
             # If the limits of the next action exclude all the searched sets, search all allowed ones.
             allowed = [row for row in searched if self._is_allowed(row, limits)]
             searched = torch.stack(allowed or [row for row in self._sets if self._is_allowed(row, limits)])
-        points_per_set = -(-count // len(searched))
-        members = searched.double().repeat(points_per_set, 1)
+        members = searched.double().repeat(math.ceil(count / len(searched)), 1)
         return torch.cat([self._draw_values(len(members), self._count, generator), members], -1)
 
     def _is_allowed(self, members: Tensor, limits: Limits) -> bool:

@@ -166,7 +166,7 @@ class GaussianProcess:
         return float(self.theta[-1])
 
     def set_prior(self, mean: float, std: float) -> None:
-        """Set the prior mean and standard deviation of the outputs, in their units, which hold until there are data."""
+        """Set the outputs' mean and standard deviation in predictions without data, in the outputs' units."""
         self._location, self._scale = self._tensor(mean), self._tensor(std)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -190,20 +190,20 @@ class GaussianProcess:
     @property
     def inputs(self) -> Tensor:
         """Inputs of the observations, ``n x d``."""
-        return self._joined()[0]
+        return self._join()[0]
 
     @property
     def outputs(self) -> Tensor:
         """Outputs of the observations, ``(n,)``."""
-        return self._joined()[1]
+        return self._join()[1]
 
     @property
     def errors(self) -> Tensor:
         """Variances of the stated errors of the outputs, ``(n,)``; 0 if none is stated. The noise adds to them."""
-        return self._joined()[2]
+        return self._join()[2]
 
-    def _joined(self) -> tuple[Tensor, Tensor, Tensor]:
-        # Observations are joined when they are read, because agents add hundreds of them one by one.
+    def _join(self) -> tuple[Tensor, Tensor, Tensor]:
+        # New observations are only joined when they are read, because agents add hundreds of them one by one.
         if self._new:
             inputs, outputs, errors = (self._tensor(np.concatenate(column)) for column in zip(*self._new, strict=True))
             x, y, variances = self._data

@@ -31,9 +31,10 @@ class Posterior:
     """Posterior of one GP given its n data, or of g GPs, padded to n data each.
 
     Points are rescaled to ``(point - low) / span``, outputs are standardised to ``y = (output - location) / scale -
-    constant``. Let W be the inverse of the Cholesky factor of the data's covariance, noise included, and k the
-    covariances of a point with the data. The posterior mean of y is ``k W'W y``, its variance ``k(x, x) - |W k|^2``. A
-    smaller matrix R may stand in for W in the variance if ``|R k| = |W k|``; see :func:`condense`.
+    constant``, with the prior mean ``constant``. Let W be the inverse of the Cholesky factor of the data's covariance,
+    noise included, and k the covariances of a point x with the data. The posterior mean of y at x is ``k'W'W y``, its
+    variance ``k(x, x) - |W k|^2``. In the variance a smaller matrix R with ``|R k| = |W k|`` may replace W; see
+    :func:`condense`.
 
     Attributes:
         cross_covariance: function from rescaled points to their covariances with the data.
@@ -41,7 +42,7 @@ class Posterior:
         weights: ``scale W'W y``, ``(n,)`` or ``g x n x 1``.
         offset: ``location + scale constant``, a scalar or ``g x 1``.
         scale: scale of the outputs, a scalar or ``g x 1``.
-        root: R, ``r x n`` or ``g x r x n``.
+        root: W or R, ``r x n`` or ``g x r x n``.
         low: lower ends of the inputs' ranges, ``(d,)`` or ``g x 1 x d``.
         span: widths of the ranges, of the same shape.
     """

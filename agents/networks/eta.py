@@ -16,7 +16,7 @@ from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.task import Action
 
 # Number of hidden units of a neural network.
-HIDDEN = 16
+HIDDEN_UNITS = 16
 # Largest absolute output of an initial neural network. It is a tanh, whose gradient vanishes near 1.
 MAX_INITIAL_ETA = 0.95
 
@@ -45,6 +45,7 @@ class WithEta(ActionFeatures):
         points = self._features.draw(count, generator)
         return torch.cat([self._draw_eta(len(points), generator), points], -1)
 
+    # Only the base class's draw, which is overridden, calls its abstract method.
     _draw = draw
 
     def _draw_eta(self, count: int, generator: torch.Generator) -> Tensor:
@@ -130,10 +131,10 @@ class EtaNetworks:
         layers = {}
         for node, constant in eta.items():
             dim, starts = network.surrogates[node].dim, len(constant)
-            weights = torch.randn((starts, dim, HIDDEN), dtype=torch.float64, generator=generator) / dim**0.5
-            biases = 2.0 * torch.rand((starts, 1, HIDDEN), dtype=torch.float64, generator=generator) - 1.0
-            normal = torch.randn((starts, HIDDEN, 1), dtype=torch.float64, generator=generator)
-            output_weights = 0.1 / HIDDEN**0.5 * normal
+            weights = torch.randn((starts, dim, HIDDEN_UNITS), dtype=torch.float64, generator=generator) / dim**0.5
+            biases = 2.0 * torch.rand((starts, 1, HIDDEN_UNITS), dtype=torch.float64, generator=generator) - 1.0
+            normal = torch.randn((starts, HIDDEN_UNITS, 1), dtype=torch.float64, generator=generator)
+            output_weights = 0.1 / HIDDEN_UNITS**0.5 * normal
             output_bias = constant.clamp(-MAX_INITIAL_ETA, MAX_INITIAL_ETA).atanh().unsqueeze(-1)
             layers[node] = [tensor.to(constant) for tensor in (weights, biases, output_weights, output_bias)]
         return cls(network, layers)

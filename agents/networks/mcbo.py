@@ -149,11 +149,9 @@ class MCBO(NetworkAgent):
         self._pessimism = Pessimism(self.network, constraints) if constraints else None
         free = [node for node in self.network.nodes if node != self.task.reward]
         self.search_points = WithEta(self.network.features, free)
-        self.safe_play = (
-            None
-            if self.safety is None
-            else SafePlay(self.task, self.network.features, self.safety, self.safe_start, self.device)
-        )
+        self.safe_play = None
+        if self.safety is not None:
+            self.safe_play = SafePlay(self.task, self.network.features, self.safety, self.safe_start, self.device)
         default = CONSTRAINED_BETA if constraints else DEFAULT_BETA
         self._width = default if self.beta is None else self.beta
         self._explorer = self.network

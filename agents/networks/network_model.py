@@ -71,7 +71,7 @@ class GPNetworkModel(Model):
             device: torch device.
 
         Raises:
-            ArgumentError: for a task of another mode, or as the class.
+            ArgumentError: if the task has another mode, or ``outputs`` is not as for the class.
         """
         if not isinstance(task, SoftTask | HardTask):
             raise ArgumentError(f"a GP network models soft and hard tasks; {task.env_id} is {task.mode}")
@@ -103,7 +103,7 @@ class GPNetworkModel(Model):
             observation_noise: False for the functions f without the nodes' noise. Then the reward is E[Y | action] if
                 noise enters linearly or not at all. True for outcomes of rounds, in which every node has its own noise
                 at every point, known or learned. The mean of these outcomes is E[Y | action].
-            posterior_transform: BoTorch's, applied to the posterior.
+            posterior_transform: transform of BoTorch that is applied to the posterior; None for none.
 
         Returns:
             a :class:`NetworkPosterior`.

@@ -172,7 +172,7 @@ def test_a_failed_factorisation_names_the_node() -> None:
     network.rollout(torch.rand(1, 6, dtype=torch.float64), posterior_mean, {})
     gp = network.surrogates["X3"]
     network.add(task.action_space.sample(), {"nodes": np.full(len(task.nodes), 0.3)})
-    gp.schedule.every_time, gp.schedule.growth = 0, 100.0
+    gp.schedule.early_fits, gp.schedule.growth = 0, 100.0
     gp.theta = torch.full_like(gp.theta, torch.nan)
     with pytest.raises(SurrogateError, match="node X3"):
         network.rollout(torch.rand(1, 6, dtype=torch.float64), posterior_mean, {})
