@@ -263,10 +263,10 @@ class ExogenousNetwork(GPNetwork):
         self.siblings: dict[str, tuple[str, ...]] = {}
         super().__init__(task, device)
 
-    def _surrogate(self, node: str) -> Any:
+    def _make_surrogate(self, node: str) -> Any:
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
         if node not in self.noisy and not confounded:
-            return super()._surrogate(node)
+            return super()._make_surrogate(node)
         component = self.task.diagram.c_component(node) if isinstance(self.task, SoftTask) else ()
         self.siblings[node] = tuple(earlier for earlier in self.exogenous if earlier in component)
         surrogate = EncoderDecoder(

@@ -99,17 +99,17 @@ class GPNetwork:
         self.nodes = tuple(node for node in task.nodes if node in needed)
         # Numbers come before categories, because a mechanism may be affine in its first inputs.
         self.parents = {
-            node: tuple(sorted(task.diagram.parents(node), key=lambda name: self._categories_of(name) > 0))
+            node: tuple(sorted(task.diagram.parents(node), key=lambda name: self._category_count(name) > 0))
             for node in self.nodes
         }
         self.actions = {node: actions.get(node, ()) for node in self.nodes}
         replaceable = isinstance(task, SoftTask) and make is GaussianProcess
         self.signals = self._find_signals() if signals and replaceable else ()
         self._columns = {node: self._columns_of(node, signal_inputs) for node in self.nodes}
-        self.surrogates = {node: self._surrogate(node) for node in self.nodes}
+        self.surrogates = {node: self._make_surrogate(node) for node in self.nodes}
         self._groups = self._group_nodes()
         self._stacks = {group: Stack([self.surrogates[n] for n in group]) for group in self._groups if len(group) > 1}
-        self._index = {name: index for index, name in enumerate(task.nodes)}
+        self._index_of = {name: index for index, name in enumerate(task.nodes)}
         self.minimal = tuple(minimal_among(task.diagram, task.reward, self._targets, constrained))
         self.features = features_of(task, self.minimal)
         self.inputs = torch.empty((0, self.features.input_dim), dtype=torch.float64, device=device)
@@ -126,11 +126,11 @@ class GPNetwork:
         children = {node: [child for child in self.nodes if node in self.parents[child]] for node in self.nodes}
         return tuple(
             node
-            for node, linked_children in children.items()
-            if linked_children and all(frozenset({node, child}) in linked for child in linked_children)
+            for node, its_children in children.items()
+            if its_children and all(frozenset({node, child}) in linked for child in its_children)
         )
 
-    def _categories_of(self, column: str | int) -> int:
+    def _category_count(self, column: str | int) -> int:
         """Return the number of categories of a parent or an action's coordinate; 0 for a number."""
         if isinstance(column, int):
             return self.task.codec.domains.category_counts.get(column, 0)
@@ -146,11 +146,11 @@ class GPNetwork:
             columns |= dict.fromkeys([*self.parents[name], *self.actions[name]])
         return tuple(columns)
 
-    def _surrogate(self, node: str) -> NodeSurrogate:
+    def _make_surrogate(self, node: str) -> NodeSurrogate:
         columns, settable = self._columns[node], self.settable.names
         noise = None if self.task.noise is None else self.task.noise[node]
         confounded = any(node in pair for pair in self.task.diagram.bidirected)
-        categories = {index: count for index, name in enumerate(columns) if (count := self._categories_of(name))}
+        categories = {index: count for index, name in enumerate(columns) if (count := self._category_count(name))}
         surrogate = self._make(
             node,
             # The GP of a root has one constant input, and learns a constant.
@@ -173,7 +173,7 @@ class GPNetwork:
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
         """Return the function from a number of inputs to the kernel of a node's mechanism."""
-        numeric_parents = sum(not self._categories_of(name) for name in self.parents[node])
+        numeric_parents = sum(not self._category_count(name) for name in self.parents[node])
         count = len(self.parents[node]) + len(self.actions[node])
         if not numeric_parents:
             return SquaredExponential
@@ -214,26 +214,27 @@ class GPNetwork:
         """
         if not partial:
             self.inputs = torch.cat([self.inputs, self.features.of_actions([action]).to(self.inputs)])
-        values, differs = observation["nodes"], observation.get("differs", np.zeros(len(self._index), dtype=bool))
-        index = int(action["target"]) if self._targets else -1
-        target = self._targets[index] if index >= 0 else frozenset()
-        for node in self.nodes:
+        values, differs = observation["nodes"], observation.get("differs", np.zeros(len(self._index_of), dtype=bool))
+        target_index = int(action["target"]) if self._targets else -1
+        target = self._targets[target_index] if target_index >= 0 else frozenset()
+        indices = [self._index_of[node] for node in self.nodes]
+        for node, index in zip(self.nodes, indices, strict=True):
             inputs = [
-                self._in_domain(name, values[self._index[name]]) if isinstance(name, str) else action[name]
+                self._to_unit(name, values[self._index_of[name]]) if isinstance(name, str) else action[name]
                 for name in self._columns[node]
             ]
-            measured = not np.isnan([*inputs, values[self._index[node]]]).any()
-            if node not in target and measured and not differs[self._index[node]]:
-                self.learn(node, inputs, values[self._index[node]], standard_error(observation, self._index[node]))
+            is_measured = not np.isnan([*inputs, values[index]]).any()
+            if node not in target and is_measured and not differs[index]:
+                self.learn(node, inputs, values[index], standard_error(observation, index))
         self._stale = True
         if self.signals:
             self._rows = torch.cat([self._rows, self.features.of_actions([action]).to(self.inputs)])
-            observed = self.inputs.new_tensor([[values[self._index[node]] for node in self.nodes]])
+            observed = self.inputs.new_tensor([[values[index] for index in indices]])
             self._observed = torch.cat([self._observed, observed])
-            errors = [standard_error(observation, self._index[node]) for node in self.nodes]
-            self._errors = torch.cat([self._errors, self.inputs.new_tensor([errors]).square()])
-            is_current = [[not differs[self._index[node]] for node in self.nodes]]
-            self._is_current = torch.cat([self._is_current, torch.tensor(is_current, device=self.device)])
+            errors = self.inputs.new_tensor([[standard_error(observation, index) for index in indices]])
+            self._errors = torch.cat([self._errors, errors.square()])
+            is_current = torch.tensor([[not differs[index] for index in indices]], device=self.device)
+            self._is_current = torch.cat([self._is_current, is_current])
             self._update_signals()
 
     def learn(self, node: str, inputs: Sequence[float], output: float, error: float = 0.0) -> None:
@@ -342,7 +343,7 @@ class GPNetwork:
         if self.task.noise is not None:
             known = self.task.noise[node]
             return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
-        if self._categories_of(node) and len(outputs := self.surrogates[node].outputs):
+        if self._category_count(node) and len(outputs := self.surrogates[node].outputs):
             # Draw categories with their observed frequencies.
             drawn = outputs.quantile(uniforms.to(outputs).flatten(), interpolation="nearest")
             return drawn.view(uniforms.shape) - outputs.mean()
@@ -483,7 +484,7 @@ class GPNetwork:
             draws[node] = factors * torch.from_numpy(rng.standard_normal(shape)).to(inputs)
             if noise:
                 uniforms = torch.from_numpy(rng.uniform(EDGE, 1.0 - EDGE, shape))
-                is_learned = self.task.noise is None and not self._categories_of(node)
+                is_learned = self.task.noise is None and not self._category_count(node)
                 errors[node] = self.noise_of(node, uniforms) * (factors if is_learned else 1.0)
         # The noise of signals does not enter their children.
         passed_on = {node: draw for node, draw in errors.items() if node not in self.signals}
@@ -592,9 +593,9 @@ class GPNetwork:
         return torch.stack(torch.broadcast_tensors(*inputs or [torch.zeros_like(columns[0])]), -1)
 
     def _input(self, name: str | int, values: Mapping[str, Tensor], columns: Sequence[Tensor]) -> Tensor:
-        return self._in_domain(name, values[name]) if isinstance(name, str) else columns[name]
+        return self._to_unit(name, values[name]) if isinstance(name, str) else columns[name]
 
-    def _in_domain(self, parent: str, values: Number) -> Number:
+    def _to_unit(self, parent: str, values: Number) -> Number:
         """Return values of a parent that can be set, rescaled to [0, 1] in its domain; those of others unchanged."""
         names = self.settable.names
         return self.settable.scales[names.index(parent)].to_unit(values) if parent in names else values
