@@ -79,11 +79,11 @@ class Sum(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        drawn = [
+        functions = [
             part.draw(part_theta, generator, count)
             for part, part_theta in zip(self.parts, self.split(theta)[1:], strict=True)
         ]
-        return lambda points: reduce(add, [function(points) for function in drawn])
+        return lambda points: reduce(add, [function(points) for function in functions])
 
 
 class Product(Operation):
@@ -94,10 +94,11 @@ class Product(Operation):
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         _, *thetas = self.split(theta)
-        first, second = self.parts[0].at(thetas[0], data, log_scale), self.parts[1].at(thetas[1], data)
+        left_at = self.parts[0].at(thetas[0], data, log_scale)
+        right_at = self.parts[1].at(thetas[1], data)
 
         def covariance(points: Tensor) -> Covariance:
-            left, right = first(points), second(points)
+            left, right = left_at(points), right_at(points)
 
             def to_points(cross: Tensor, variance: Tensor) -> Tensor:
                 gradient = left.to_points(cross * right.cross, variance * right.variance)
@@ -271,8 +272,8 @@ class Stacked(Operation):
         return covariance
 
     def draw(self, theta: Tensor, generator: torch.Generator, count: int) -> Function:
-        drawn = [self.parts[0].draw(copy_theta, generator, count) for copy_theta in self._split_theta(theta)]
-        return lambda points: reduce(add, [function(points[..., [i]]) for i, function in enumerate(drawn)])
+        functions = [self.parts[0].draw(copy_theta, generator, count) for copy_theta in self._split_theta(theta)]
+        return lambda points: reduce(add, [function(points[..., [i]]) for i, function in enumerate(functions)])
 
 
 def _split_inputs(points: Tensor) -> Tensor:

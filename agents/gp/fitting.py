@@ -252,29 +252,29 @@ def fit(
     fitted = list(starts)
     for (_, search), indices in groups.items():
         group = [regressions[index] for index in indices]
-        first = np.stack([starts[index].theta.numpy() for index in indices])
+        thetas = np.stack([starts[index].theta.numpy() for index in indices])
         free_count = int(group[0].hyperparameters.free.sum())
         last_inverses = [starts[index].inverse for index in indices]
         unknown = np.zeros((free_count, free_count))
         inverses = np.stack([unknown if inverse is None else inverse for inverse in last_inverses])
         if search:
-            ascents = _fit_twice(group, first, inverses, iterations)
+            ascents = _fit_twice(group, thetas, inverses, iterations)
         else:
-            ascents = LogPosterior(group).maximise(first, range(len(group)), iterations, inverses=inverses)
+            ascents = LogPosterior(group).maximise(thetas, range(len(group)), iterations, inverses=inverses)
         for index, theta, inverse in zip(indices, ascents.points, ascents.inverses, strict=True):
             fitted[index] = Fit(torch.from_numpy(theta), inverse)
     return fitted
 
 
-def _fit_twice(regressions: Sequence[Regression], first: np.ndarray, inverses: np.ndarray, iterations: int) -> Ascents:
-    """Fit from the starts ``first`` and from the best lengthscales; with many data, first to parts of them."""
-    count, rows = len(first), list(range(len(first)))
+def _fit_twice(regressions: Sequence[Regression], thetas: np.ndarray, inverses: np.ndarray, iterations: int) -> Ascents:
+    """Fit from ``thetas`` and from the best lengthscales; with many data, fit to parts of them first."""
+    count, rows = len(thetas), list(range(len(thetas)))
     sizes = _sizes_of_parts(max(len(regression.targets) for regression in regressions))
     parts = [[regression.subset(size) for regression in regressions] for size in sizes]
     posterior, *larger = map(LogPosterior, [*parts, regressions])
     scaled = np.stack([_with_lengthscales(regression) for regression in regressions], axis=1)
-    densities = posterior.densities(scaled.reshape(-1, first.shape[1]), rows * len(LENGTHSCALES))
-    starts = np.concatenate([first, scaled[densities.reshape(-1, count).argmax(0), rows]])
+    densities = posterior.densities(scaled.reshape(-1, thetas.shape[1]), rows * len(LENGTHSCALES))
+    starts = np.concatenate([thetas, scaled[densities.reshape(-1, count).argmax(0), rows]])
     inverses = np.concatenate([inverses, np.zeros_like(inverses)])
     ascents = posterior.maximise(starts, rows * 2, iterations, COARSE_GAIN if larger else RELATIVE_GAIN, inverses)
     values = larger[0].densities(ascents.points, rows * 2) if larger else ascents.values

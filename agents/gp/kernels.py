@@ -111,7 +111,7 @@ class Kernel(ABC):
         """Set the rescaled values, ``(d,)``, of inputs that are 0 in native units; the data fill [0, 1]."""
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
-        """Return the kernel for inputs some of which are categories.
+        """Return the kernel for inputs that include categories.
 
         Args:
             categories: input -> number of categories, which are equally spaced in [0, 1].
@@ -227,7 +227,7 @@ class OneHot(Kernel):
 
     def __init__(self, kernel: SquaredExponential, categories: Mapping[int, int]) -> None:
         self._kernel, self._categories = kernel, dict(categories)
-        # Index of the input from which each column is made.
+        # For each column of the encoding, the index of its input.
         self._inputs = torch.tensor(
             [index for index in range(kernel.dim) for _ in range(self._categories.get(index, 1))]
         )

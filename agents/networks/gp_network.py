@@ -197,9 +197,9 @@ class GPNetwork:
     @property
     def noisy(self) -> tuple[str, ...]:
         """The modelled nodes that are or may be noisy, without signals, whose noise enters no other node."""
-        known = self.task.noise
-        may_be = [node for node in self.nodes if known is None or not isinstance(known[node], Zero)]
-        return tuple(node for node in may_be if node not in self.signals)
+        noise = self.task.noise
+        may_be_noisy = [node for node in self.nodes if noise is None or not isinstance(noise[node], Zero)]
+        return tuple(node for node in may_be_noisy if node not in self.signals)
 
     @property
     def confounded(self) -> bool:
@@ -238,7 +238,7 @@ class GPNetwork:
             self._update_signals()
 
     def learn(self, node: str, inputs: Sequence[float], output: float, error: float = 0.0) -> None:
-        """Learn a value of one node and its standard error at inputs of its GP, of which a root has none."""
+        """Learn a value of one node and its standard error; ``inputs`` are those of its GP, none for a root."""
         add_measured(self.surrogates[node], inputs or [0.0], output, error)
         self._stale = True
 
@@ -272,15 +272,15 @@ class GPNetwork:
 
         Children of ``measured`` nodes get the measured values, but children of signals get the signals.
         """
-        known = measured or {}
+        measured = measured or {}
 
         def value(node: str, points: Tensor) -> Tensor:
             mean = self.mean(node, points)
-            return torch.full_like(mean, known[node]) if node in known and node not in self.signals else mean
+            return torch.full_like(mean, measured[node]) if node in measured and node not in self.signals else mean
 
         with torch.no_grad():
             values = self.propagate(self.features.of_actions([action]).to(self.inputs), value)
-        return {node: float(values[node].reshape(-1)[0]) for node in self.nodes} | dict(known)
+        return {node: float(values[node].reshape(-1)[0]) for node in self.nodes} | dict(measured)
 
     def reward_posterior(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions, ``(b,)`` each.
@@ -341,12 +341,13 @@ class GPNetwork:
     def noise_of(self, node: str, uniforms: Tensor) -> Tensor:
         """Return noise of a node, less its mean, from numbers in (0, 1) of any shape."""
         if self.task.noise is not None:
-            known = self.task.noise[node]
-            return torch.from_numpy(known.from_uniform(uniforms.cpu().numpy()) - known.mean).to(self.device)
+            distribution = self.task.noise[node]
+            values = distribution.from_uniform(uniforms.cpu().numpy()) - distribution.mean
+            return torch.from_numpy(values).to(self.device)
         if self._category_count(node) and len(outputs := self.surrogates[node].outputs):
             # Draw categories with their observed frequencies.
-            drawn = outputs.quantile(uniforms.to(outputs).flatten(), interpolation="nearest")
-            return drawn.view(uniforms.shape) - outputs.mean()
+            categories = outputs.quantile(uniforms.to(outputs).flatten(), interpolation="nearest")
+            return categories.view(uniforms.shape) - outputs.mean()
         self.update()
         return self.surrogates[node].noise_scale * torch.special.ndtri(uniforms.to(self.device))
 
@@ -409,15 +410,16 @@ class GPNetwork:
             noise: noise of the same shapes, for some nodes or none.
 
         Returns:
-            node -> tensor of shape ``b x s x q`` (``b x 1 x q`` where it is set), differentiable.
+            node -> tensor of shape ``b x s x q`` (``b x 1 x q`` if it is set), differentiable.
         """
         sets, size = inputs.shape[:2]
 
         def value(node: str, points: Tensor) -> Tensor:
             mean, root = self.surrogates[node].joint(points.unflatten(0, (sets, size)).transpose(1, 2))
-            drawn = root.squeeze(-1) * draws[node] if size == 1 else (root @ draws[node].unsqueeze(-1)).squeeze(-1)
-            natural = mean + drawn
-            return (natural + noise[node] if node in noise else natural).transpose(1, 2).flatten(0, 1)
+            normal = draws[node]
+            deviation = root.squeeze(-1) * normal if size == 1 else (root @ normal.unsqueeze(-1)).squeeze(-1)
+            node_value = mean + deviation + noise[node] if node in noise else mean + deviation
+            return node_value.transpose(1, 2).flatten(0, 1)
 
         values = self.propagate(inputs.flatten(0, 1), value)
         return {node: column.unflatten(0, (sets, size)).transpose(1, 2) for node, column in values.items()}

@@ -48,7 +48,7 @@ MEAN_SAMPLES = 128
 
 
 class Adam:
-    """Ascent by Adam. It replaces ``torch.optim.Adam``, which imports torch's compiler and thereby takes seconds.
+    """Ascent by Adam, without ``torch.optim.Adam``, whose import of torch's compiler takes seconds.
 
     Args:
         parameters: tensors to change in place; tensors without a gradient do not change.
