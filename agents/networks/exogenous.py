@@ -293,18 +293,17 @@ class ExogenousNetwork(GPNetwork):
 
     def draw(self, count: int, seed: int) -> Draws:
         """Return ``2 count`` draws, in pairs that have the same u^ and opposite deviations."""
-        columns = uniforms(self.exogenous, count, seed)
-        exogenous = {node: self._from_mixture(node, column).repeat(2) for node, column in columns.items()}
+        self.update()
+        exogenous = {}
+        for node, column in uniforms(self.exogenous, count, seed).items():
+            values = self.exogenous[node].distribution.from_uniform(column.numpy())
+            exogenous[node] = torch.from_numpy(values).to(self.device).repeat(2)
         upstream = self.nodes[:-1]
         normal = torch.randn(count, count, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         directions = torch.linalg.qr(normal).Q[:, : len(upstream)].to(self.device)
         shifts = [count**0.5 * column for column in directions.unbind(-1)]
         deviations = {node: torch.cat([column, -column]) for node, column in zip(upstream, cycle(shifts), strict=False)}
         return Draws(exogenous, deviations, directions)
-
-    def _from_mixture(self, node: str, uniforms: Tensor) -> Tensor:
-        self.update()
-        return torch.from_numpy(self.exogenous[node].distribution.from_uniform(uniforms.numpy())).to(self.device)
 
     def reward_mean_and_std(self, inputs: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Return the mean and standard deviation of E[reward] under actions ``b x input_dim``, ``(b,)`` each.
