@@ -6,7 +6,6 @@ extra ``optuna``.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ class Optuna(AskTell):
         self.sampler = require_word("sampler", sampler, SAMPLERS)
         with naming_the_extra("the agent Optuna"):
             # Imported late, because the other agents do not need it.
-            import_module("optuna")
+            import optuna  # noqa: F401
 
     def start(self, dim: int, seed: int) -> None:
         import optuna

@@ -2,11 +2,13 @@
 
 import re
 from itertools import combinations
+from threading import Lock
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from cbo_gym.agents import Random
 from cbo_gym.cli import app
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.study import create_study, load_study
@@ -14,6 +16,14 @@ from cbo_gym.study.report import sections, style
 from tests.support.studies import SOFT, events_of, fermenter, lose_caches, play, simulate, soft
 
 NAMES = ["overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance"]
+
+
+class Locked(Random):
+    """Has a lock once it plays, so that it can no longer be copied."""
+
+    def setup(self, seed):
+        super().setup(seed)
+        self.lock = Lock()
 
 
 def of(study, **options):
@@ -134,8 +144,8 @@ def test_contexts_and_cells(tmp_path):
 
 
 def test_an_agent_without_a_model_is_described_and_older_trials_are_folded(tmp_path):
-    for agent, said in (("Random", "has no model"), ("Optuna", "cannot be asked")):
-        study = fermenter(tmp_path / f"{agent}.db", agent=agent)
+    for agent, said in (("Random", "has no model"), (Locked(), "cannot be asked")):
+        study = fermenter(tmp_path / f"{said}.db", agent=agent)
         assert "Nothing is known yet" in words(of(study)["beliefs"])
         assert "curve" not in of(study)
         assert said in words(of(play(study, 2))["beliefs"])
