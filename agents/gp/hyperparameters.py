@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-FIELDS = ("start", "lower", "upper", "free", "is_lengthscale")
+FIELDS = ("start", "lower", "upper", "free", "is_lengthscale", "prior")
 # Rows of ``Hyperparameters.prior``: c, p, m, s and r.
 CONSTANT, PRECISION, LOCATION, SLOPE, RATE = range(5)
 
@@ -79,8 +79,7 @@ class Hyperparameters:
     @classmethod
     def join(cls, parts: Sequence[Hyperparameters]) -> Self:
         """Return the hyper-parameters of all parts, one after another."""
-        joined = {field: torch.cat([getattr(part, field) for part in parts]) for field in FIELDS}
-        return cls(**joined, prior=torch.cat([part.prior for part in parts], -1))
+        return cls(**{field: torch.cat([getattr(part, field) for part in parts], -1) for field in FIELDS})
 
     def __len__(self) -> int:
         return len(self.start)

@@ -66,27 +66,27 @@ class NoiseLevel(Noise):
     """Noise with the same variance everywhere, under a lognormal prior.
 
     Args:
-        location: mean of the logarithm.
-        scale: its standard deviation.
-        start: the initial variance; the prior's mode if None.
+        location: prior mean of the logarithm of the variance.
+        scale: prior standard deviation of the logarithm.
+        start: the initial variance; None for the mode of the prior.
     """
 
     def __init__(
         self, location: float = LEVEL_PRIOR[0], scale: float = LEVEL_PRIOR[1], start: float | None = None
     ) -> None:
-        super().__init__(lowest(Hyperparameters.lognormal([location], [scale])))
+        super().__init__(with_min_variance(Hyperparameters.lognormal([location], [scale])))
         if start is not None:
             self.hyperparameters.start[0] = math.log(start)
 
     def expect(self, variance: float, scale: float) -> None:
-        """Set the prior: the mode of the variance, and the standard deviation ``scale`` of its logarithm."""
+        """Set the prior's mode, ``variance``, and the standard deviation ``scale`` of the logarithm."""
         self.hyperparameters.prior = Hyperparameters.lognormal([math.log(variance) + scale**2], [scale]).prior
 
 
-def lowest(levels: Hyperparameters) -> Hyperparameters:
-    """Return logarithms of variances with BoTorch's lower limit."""
-    levels.lower[:] = math.log(MIN_VARIANCE)
-    return levels
+def with_min_variance(log_variances: Hyperparameters) -> Hyperparameters:
+    """Set BoTorch's lower limit of noise variances, and return their logarithms."""
+    log_variances.lower[:] = math.log(MIN_VARIANCE)
+    return log_variances
 
 
 def usual_noise() -> NoiseLevel:

@@ -20,7 +20,7 @@ from cbo_gym.agents.gp.algebra import OnColumns, Product, Sum
 from cbo_gym.agents.gp.hyperparameters import Hyperparameters
 from cbo_gym.agents.gp.kernels import Covariance, CrossCovariance, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.agents.gp.noise import USUAL_NOISE, Noise, lowest
+from cbo_gym.agents.gp.noise import USUAL_NOISE, Noise, with_min_variance
 from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, Effect, GPQuery
 
 # Prior standard deviation of the logarithms of the diagonal of L, the root of the covariance between outcomes.
@@ -266,7 +266,7 @@ class NoiseLevels(Noise):
     """
 
     def __init__(self, count: int) -> None:
-        levels = lowest(Hyperparameters.lognormal([math.log(USUAL_NOISE)] * count, [1.0] * count))
+        levels = with_min_variance(Hyperparameters.lognormal([math.log(USUAL_NOISE)] * count, [1.0] * count))
         levels.start[:] = math.log(USUAL_NOISE)
         super().__init__(levels)
         self._count = count

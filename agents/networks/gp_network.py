@@ -70,7 +70,8 @@ class GPNetwork:
         features: features of the task's actions.
         settable: domains of the variables that can be set in a hard task.
         inputs: features of the actions played, shape ``(rounds, input_dim)``.
-        condense: whether the GPs condense their predictions.
+        condense: whether predictions leave out negligible directions of the data, see
+            :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
         skips: whether passes leave out mechanisms of nodes that all actions set.
         additive: whether noisy nodes with several parents and no action have an
             :func:`~cbo_gym.agents.gp.algebra.additive_kernel` if latent causes link nodes.
@@ -352,7 +353,7 @@ class GPNetwork:
         return self.surrogates[node].noise_scale * torch.special.ndtri(uniforms.to(self.device))
 
     def rollout(self, inputs: Tensor, plausible: Plausible, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return values of the nodes under actions, for one plausible choice of every node's function.
+        """Return values of the nodes under actions, with one plausible function of each node.
 
         Args:
             inputs: features of the actions, ``b x input_dim``: soft mode the action; hard mode the values of the
@@ -538,7 +539,7 @@ class GPNetwork:
         nodes: Sequence[str] | None = None,
         noise: Mapping[str, Tensor] | None = None,
     ) -> dict[str, Tensor]:
-        """Return values of nodes under actions.
+        """Return values of nodes under actions, by one pass through the graph.
 
         Args:
             inputs: features of the actions, ``b x input_dim``.
