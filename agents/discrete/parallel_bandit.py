@@ -31,6 +31,7 @@ class ParallelBandit(ArmAgent):
     takes_precision = False
 
     def __init__(self) -> None:
+        # Without the base class's choice of target sets.
         super().__init__()
 
     def setup(self, seed: int) -> None:
@@ -82,8 +83,11 @@ class ParallelBandit(ArmAgent):
 
 
 def rarest(shares: np.ndarray) -> np.ndarray:
-    """Return the indices of the m rarest arms, at least one, given all arms' ``shares`` of the rounds, ``(K,)``."""
+    """Return the indices of the m rarest arms, at least one, given all arms' ``shares`` of the rounds, ``(K,)``.
+
+    m is the least number such that each of the other arms occurred in at least a share 1 / (m + 1) of the rounds.
+    """
     order = np.argsort(shares, kind="stable")
-    # Whether the rarest arm after the first 0, 1, 2 ... arms occurred often enough for these to be the m rarest.
+    # Entry m: whether that holds for the m rarest arms.
     is_frequent = shares[order] >= 1.0 / np.arange(1, len(shares) + 1)
     return order[: max(1, int(np.argmax(is_frequent)))]

@@ -19,8 +19,8 @@ CONSTANT, PRECISION, LOCATION, SLOPE, RATE = range(5)
 class Hyperparameters:
     """The k hyper-parameters of a kernel or noise model. Most are logarithms of positive numbers.
 
-    The log density of the prior of a hyper-parameter t is ``c - p (t - m)^2 / 2 + s t - r exp(t)``. Flat and normal
-    priors of t have this form, and lognormal and gamma priors of exp(t).
+    The log density of the prior is ``c - p (t - m)^2 / 2 + s t - r exp(t)``: that of the hyper-parameter t itself if
+    its prior is flat or normal, and that of exp(t) if exp(t) has a lognormal or gamma prior.
 
     Attributes:
         start: where the first fit begins, ``(k,)``.
@@ -62,7 +62,7 @@ class Hyperparameters:
 
     @classmethod
     def lognormal(cls, location: Sequence[float], scale: Sequence[float]) -> Self:
-        """Return logarithms of lognormal variables, which start at their modes."""
+        """Return logarithms of lognormal variables, which start where the variables have their modes."""
         logarithms = cls.normal(location, scale)
         logarithms.prior[SLOPE] = -1.0
         logarithms.start = logarithms.start - torch.tensor(scale, dtype=torch.float64) ** 2
@@ -70,7 +70,7 @@ class Hyperparameters:
 
     @classmethod
     def gamma(cls, shape: float, rate: float, count: int = 1) -> Self:
-        """Return logarithms of gamma variables with a shape above 1, which start at their modes."""
+        """Return logarithms of gamma variables with a shape above 1, which start where these have their modes."""
         logarithms = cls.flat([math.log((shape - 1.0) / rate)] * count)
         logarithms.prior[CONSTANT] = shape * math.log(rate) - math.lgamma(shape)
         logarithms.prior[SLOPE], logarithms.prior[RATE] = shape - 1.0, rate

@@ -63,12 +63,12 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, MappingProxyType):
             return dict, (dict(value),)
-        # Python 3.11.0 to 3.11.3 pickle a member of an enumeration by getattr.
+        # Python 3.11.0 to 3.11.3 pickle a member of an enumeration by getattr, which may not be referenced.
         if isinstance(value, tasks.Mode):
             return tasks.Mode, (value.value,)
         if type(value) in _ARGUMENTS:
             return _make, (type(value), _arguments(value))
-        if type(value) in _VALUES or isinstance(value, np.generic | np.dtype) or _may_be_named(value):
+        if type(value) in _VALUES or isinstance(value, np.generic | np.dtype) or _may_be_referenced(value):
             return NotImplemented
         raise ArgumentError(
             f"an object of type {type(value).__qualname__} cannot be sent to an agent in a separate process; use the "
@@ -76,10 +76,11 @@ class _Pickler(pickle.Pickler):
         )
 
 
-def _may_be_named(value: Any) -> bool:
-    """Return whether a pickle may name this class or function."""
+def _may_be_referenced(value: Any) -> bool:
+    """Return whether a pickle may contain this class or function, which it stores by its import path."""
     if not isinstance(value, type | FunctionType | BuiltinFunctionType):
         return False
+    # The worker process calls play.
     allowed = (*_ARGUMENTS, *_VALUES, tasks.Mode, dict, _make, play)
     return str(value.__module__).partition(".")[0] == "numpy" or value in allowed
 

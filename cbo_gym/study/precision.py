@@ -25,7 +25,7 @@ class Measurement(NamedTuple):
     Attributes:
         values: variable -> value; None if it was not measured.
         std: variable -> standard error of its value, for variables for which it is stated.
-        counts: variable -> number of zeros and ones whose mean is its value, where they were counted.
+        counts: variable -> number of trials n, if its value is the share of n trials that had a hit.
     """
 
     values: Mapping[str, Any]
@@ -74,7 +74,7 @@ def mean_and_error(numbers: Sequence[float]) -> tuple[float, float | None]:
 
 
 def merge_precision(frame: pl.DataFrame, format_number: Callable[[Any], str]) -> pl.DataFrame:
-    """Return a study's table with the precision in words, within the cells of the values, not in columns of its own."""
+    """Return a study's table without columns of precision, which is appended to the values as words."""
     for column in [name for name in frame.columns if name.startswith("std(")]:
         name, count = column[4:-1], f"count({column[4:-1]})"
         counted = frame[count] if count in frame.columns else [None] * len(frame)

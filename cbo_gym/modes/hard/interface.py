@@ -18,7 +18,7 @@ class HardInterface(ChoiceInterface):
     """Actions that set a target set to values."""
 
     mode = Mode.HARD
-    trial_description = "some variables, to values"
+    trial_description = "some variables, each to a value"
     random_rounds_of = "a target set"
     task_class = HardTask
     key = "target"
@@ -48,9 +48,9 @@ class HardInterface(ChoiceInterface):
         count = 2 if random is None else random
         targets = self.problem.targets
         is_known = self.knowledge.diagram or self.knowledge.candidates
-        largest = max(map(len, targets)) if is_known else min(len(target) for target in targets if target)
+        max_size = max(map(len, targets)) if is_known else min(len(target) for target in targets if target)
         empty = [index for index, target in enumerate(targets) if not target]
-        others = [index for index, target in enumerate(targets) if 1 <= len(target) <= largest]
+        others = [index for index, target in enumerate(targets) if 1 <= len(target) <= max_size]
         chosen = np.concatenate([np.repeat(empty, observational), np.repeat(others, count)]).astype(int)
         if isinstance(self.action_space, LimitedDict):
             limits, memberships = self.action_space.limits, self.action_space.memberships[chosen]

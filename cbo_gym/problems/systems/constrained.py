@@ -2,8 +2,8 @@
 
 Equations, domains, thresholds and exploration sets of the first three are those of the program published with the
 paper, which minimises; here the reward is negated. A round of the program is the mean of 100 samples (of 10 in health);
-here it is one sample. The program does not apply constraints to variables that are set; here a set value is the
-expected value, so constraints apply to it.
+here it is one sample. The program does not apply constraints to variables that are set; here the expectation of
+such a variable is the value to which it is set, so constraints apply to it too.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def synthetic_1() -> Problem:
 def synthetic_2() -> Problem:
     """CCBOSynthetic2: A -> C -> {D, E} -> Y and B -> D; C, D and E may not exceed 10.
 
-    A low A makes C = exp(-A) / 5 + N large, so that D and E leave the domains in which they can be set; the limit of C
-    keeps A above -log 50.
+    A low A makes C = exp(-A) / 5 + u large, so that D leaves the domain in which it can be set; the limit of C keeps A
+    above -log 50.
     """
     equations = {
         "A": "u",

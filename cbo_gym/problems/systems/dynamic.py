@@ -120,8 +120,8 @@ STAT = (
 def stat(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """Stat: the chain X -> Z -> Y, each variable carried over to the next slice.
 
-    ``CBO/DCBOStat-v0`` has 10 observational time series, like NonStat and the replicates in the paper. The program's
-    notebook for the same system had 5 in 2021 and has had 20 since.
+    ``CBO/DCBOStat-v0`` has 10 observational time series, as NonStat has, and as many as the paper has replicates. The
+    program's notebook for the same system had 5 in 2021, and 20 later.
     """
     return dynamic_problem(
         "Stat",
@@ -298,10 +298,11 @@ def _recruitment(algae: str) -> str:
 
 
 def _growth(gain: str, stock: object) -> str:
-    """Return the remaining animals and their offspring after a day."""
+    """Return a day's offspring minus the losses of a stock, at least 0, as in the program."""
     return f"non_negative({gain} * {HATCHING} - {MORTALITY + DILUTION} * {stock})"
 
 
+# As in the program, the first day differs: N loses nothing to dilution, and only the eggs that do not hatch count in E.
 ODE = (
     {
         "M": "80.0 + u",
@@ -327,10 +328,10 @@ ODE = (
 def ode(slices: int = 3, trial_noise: float = 0.0) -> Problem:
     """ODE: algae and rotifers in a chemostat, day by day; the reward is the number of dead animals, negated.
 
-    The nitrogen M outside, the juveniles J and the adults A can be set. Equations and constants are the program's,
-    after Blasius et al. (2020). Three things are ours. Concentrations are cut off at 0, because the equations are not
-    defined for negative ones. The observational data are simulated, because the measured ones are not available; their
-    noise has standard deviation 0.1 on the rates, 5 on M and 0.1 on D. The domains are ours, too.
+    The nitrogen M of the inflow, the juveniles J and the adults A can be set. Equations and constants are those of the
+    program, after Blasius et al. (2020). Three things are ours. Concentrations are cut off at 0, because the equations
+    are not defined for negative ones. The observational data are simulated, because the measured ones are not
+    available; their noise has standard deviation 0.1 on the rates, 5 on M and 0.1 on D. The domains are ours, too.
     """
     return dynamic_problem(
         "ODE",

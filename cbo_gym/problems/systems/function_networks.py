@@ -73,6 +73,7 @@ def alpine2(noise_std: float = 0.0) -> Problem:
     return hard_problem(
         "Alpine2",
         read_equations(equations, gaussian_noise(noise_std), actions=[f"a{i}" for i in range(6)]),
+        # A factor is in [low, high] with |low| < high, and that of X0 is negated.
         {f"X{i}": (-(high ** (i + 1)), -low * high**i) for i in range(5)},
         "A chain of products sqrt(x) sin(x) with many local optima.",
         CITATION,
@@ -105,6 +106,7 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
     return hard_problem(
         "Rosenbrock",
         read_equations(equations, gaussian_noise(noise_std), actions=[f"a{i}" for i in range(dim)]),
+        # The least value of a term is -(100 * 6^2 + 3^2).
         {name: (-3609.0 * i, 0.0) for i, name in enumerate(names[:-1], start=1)},
         "The negated Rosenbrock valley, summed along a chain.",
         CITATION,
@@ -115,7 +117,7 @@ def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
 
 
 def ackley_means(*coordinates: str) -> dict[str, str]:
-    """Return Ackley's nodes: the mean square of its coordinates, and the mean cosine of whole turns."""
+    """Return Ackley's nodes: the means of x^2 and of cos(2 pi x) over its coordinates x."""
     squares = " + ".join(f"{x} * {x}" for x in coordinates)
     cosines = " + ".join(f"cos({2.0 * math.pi} * {x})" for x in coordinates)
     return {"X0": f"({squares}) / {len(coordinates)}", "X1": f"({cosines}) / {len(coordinates)}"}
