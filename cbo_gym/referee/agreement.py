@@ -31,6 +31,7 @@ from typing import Literal
 import numpy as np
 
 from cbo_gym.evaluation.metrics.aggregate import holm
+from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS
 from cbo_gym.evaluation.runs.counted import without_keywords
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED
@@ -122,6 +123,8 @@ def p_value_of(stored: np.ndarray, replayed: np.ndarray, others: np.ndarray) -> 
         replayed: Scores of the same runs as played here, shape ``(n, k)``.
         others: Scores of the other stored runs of the group, shape ``(m - n, k)``.
     """
+    # Runs that find the optimum have scores that differ by rounding errors, perhaps all in one direction.
+    stored, replayed, others = (array.round(TIE_DECIMALS) for array in (stored, replayed, others))
     paired = _paired_p_value(replayed - stored)
     unpaired = _unpaired_p_value(replayed, np.concatenate([stored, others]))
     return min(1.0, 2 * min(paired, unpaired))

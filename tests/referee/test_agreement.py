@@ -52,6 +52,8 @@ def test_the_probability_is_that_of_both_tests():
     assert p_value_of(stored, here, others) == pytest.approx(min(1.0, 2 * min(paired, unpaired)))
     same = rng.normal(size=(5, 2))
     assert p_value_of(same, same, same) == 1.0
+    optimal = np.ones((5, 2))
+    assert p_value_of(optimal, optimal + 5e-13, optimal) == 1.0
     assert p_value_of(same, same + 9.0, same) == pytest.approx(min_p_value(5, 10), rel=0.6)
 
 
