@@ -14,7 +14,7 @@ import numpy as np
 from cbo_gym._util.agent_state import pack, unpack
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
-from cbo_gym._util.threads import with_one_thread
+from cbo_gym._util.numerics import with_numerical_settings
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
@@ -77,7 +77,8 @@ class Agent(ABC):
 
     The loop is ``reset``, then ``act``, ``env.step``, ``update`` for every round; ``recommend`` may be called at any
     time. A subclass lists the feedback modes that it plays in ``modes`` and implements ``act``; most extend ``update``.
-    NumPy, SciPy and torch compute with one thread in these methods, which is quickest for small matrices.
+    In these methods NumPy, SciPy and torch compute with one thread, which is quickest for small matrices, and NumPy
+    ignores underflow.
 
     Attributes:
         task: The task, with all that the agent may know.
@@ -116,13 +117,13 @@ class Agent(ABC):
     __best_known: tuple[list[Round], int, int, Round, Round] | None = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Let the methods of the loop compute with one thread, see :mod:`cbo_gym._util.threads`."""
+        """Apply numerical settings to the methods of the loop, see :mod:`cbo_gym._util.numerics`."""
         super().__init_subclass__(**keywords)
         for name in ("reset", "act", "act_batch", "act_given_pending", "update", "recommend"):
             if isfunction(method := vars(cls).get(name)):
-                setattr(cls, name, with_one_thread(method))
+                setattr(cls, name, with_numerical_settings(method))
 
-    @with_one_thread
+    @with_numerical_settings
     def reset(self, task: Task, seed: int) -> None:
         """Start a run on ``task``; the task's initial data go through :meth:`update`.
 
@@ -174,7 +175,7 @@ class Agent(ABC):
     def act(self, observation: Observation) -> Action:
         """Choose the next action, an element of ``self.task.action_space``."""
 
-    @with_one_thread
+    @with_numerical_settings
     def act_batch(self, observation: Observation, count: int) -> list[Action]:
         """Choose several actions, all of which are played before any outcome is known.
 
@@ -187,7 +188,7 @@ class Agent(ABC):
         first = self.act(observation)
         return [first, *(self.act_given_pending(observation, [first], count - 1) if count > 1 else [])]
 
-    @with_one_thread
+    @with_numerical_settings
     def act_given_pending(
         self,
         observation: Observation,
@@ -348,7 +349,7 @@ class Agent(ABC):
         campaigns too.
         """
 
-    @with_one_thread
+    @with_numerical_settings
     def recommend(self) -> Action:
         """Return the action to deploy: the played action with the best estimate.
 

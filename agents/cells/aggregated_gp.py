@@ -43,8 +43,6 @@ class AverageKernel:
         blocks = [self._covariance(left, right[start : start + max_rows]) for start in range(0, len(right), max_rows)]
         return np.concatenate(blocks, axis=1)
 
-    # The correlation of distant points underflows to 0, also where the user lets NumPy raise errors.
-    @np.errstate(under="ignore")
     def _covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         correlations = cdist(self._scaled_points(left), self._scaled_points(right), "sqeuclidean")
         # In place, to save memory.
@@ -53,7 +51,6 @@ class AverageKernel:
         by_cells = correlations.reshape(len(left), self._points, len(right), self._points)
         return self._variance * by_cells.mean(axis=(1, 3))
 
-    @np.errstate(under="ignore")
     def variance(self, cells: np.ndarray) -> np.ndarray:
         """Return variances of the means over cells ``(m, 2, d)``, shape ``(m,)``."""
         points = representative_points(cells, self._points) / self._lengthscale

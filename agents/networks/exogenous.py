@@ -41,8 +41,6 @@ CANDIDATES = (1, 2, 3, 4)
 MixtureSize = int | str
 
 
-# A density far from a component underflows to 0, which must not raise an error if the user lets NumPy raise errors.
-@np.errstate(under="ignore")
 def fit_mixture(values: np.ndarray, components: MixtureSize, seed: int) -> GaussianMixture:
     """Fit a Gaussian mixture to values ``(n,)``, at least one, by expectation maximisation (scikit-learn).
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from cbo_gym._util.agent_state import StateError
 from cbo_gym._util.fronts import non_dominated
+from cbo_gym._util.numerics import numerical_settings
 from cbo_gym._util.seal import is_ours, seal
-from cbo_gym._util.threads import one_thread
 from cbo_gym.agent import agents_with_limits, overrides
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
@@ -82,13 +82,13 @@ _lock = RLock()
 
 @contextmanager
 def agents_lock() -> Iterator[None]:
-    """Hold the lock of all agents of the process, and compute with one thread.
+    """Hold the lock of all agents of the process, and compute with their numerical settings, so with one thread.
 
     Only one agent computes at a time, because the libraries of agents keep settings for the whole process, which would
     make a suggestion depend on other agents. In a forked process several threads would wait forever for the threads of
     torch, which exist in its parent only.
     """
-    with _lock, one_thread():
+    with _lock, numerical_settings():
         yield
 
 

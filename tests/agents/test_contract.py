@@ -78,7 +78,8 @@ def first_env(agent: str) -> str:
 @pytest.mark.filterwarnings("ignore:.*out of date")
 @pytest.mark.usefixtures("coarse_search")
 def test_agents_keep_their_contract(agent: str, env_id: str | None, rounds: int) -> None:
-    check_agent(agent, env_id or first_env(bare_name(agent)), rounds=rounds)
+    with np.errstate(all="raise"):
+        check_agent(agent, env_id or first_env(bare_name(agent)), rounds=rounds)
 
 
 @pytest.mark.parametrize(

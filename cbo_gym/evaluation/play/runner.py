@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym._util.arguments import seed_number, whole_number
-from cbo_gym._util.threads import with_one_thread
+from cbo_gym._util.numerics import with_numerical_settings
 from cbo_gym.actions.sets import to_flat
 from cbo_gym.agent_registry.finding import agent_of
 from cbo_gym.agent_registry.labels import Spec
@@ -38,7 +38,7 @@ from cbo_gym.task import Action, Observation, Task
 HIDDEN_ID = "the environment"
 
 
-@with_one_thread
+@with_numerical_settings
 def evaluate(
     agent: Any,
     env: str | Spec | gym.Env[Observation, Action],

@@ -1,16 +1,18 @@
-"""Agents compute with one thread, whatever number the process uses otherwise."""
+"""Agents compute with one thread and ignore underflow, whatever settings the process has otherwise."""
 
 import multiprocessing
 import os
 from threading import Barrier, Thread
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cbo_gym import Agent, Mode, evaluate
-from cbo_gym._util.threads import one_thread
+from cbo_gym._util.numerics import numerical_settings
+from tests.support.agents import Sampler
 from tests.support.loop import make, play
 from tests.support.studies import fermenter
 
@@ -56,7 +58,7 @@ def test_runs_studies_and_loops_of_ones_own_compute_with_one_thread(tmp_path):
     Watcher.seen.clear()
     play(Watcher(), *make("CBO/ToyGraph-v0", 0, rounds=2), seed=0)
     assert Watcher.seen == {1}
-    with pytest.raises(ZeroDivisionError), one_thread():
+    with pytest.raises(ZeroDivisionError), numerical_settings():
         1 / 0  # noqa: B018
     assert threads() == {2}
 
@@ -66,11 +68,11 @@ def test_several_threads_compute_with_one_thread_each_until_the_last_has_finishe
     both_inside, first_left, seen = Barrier(2), Barrier(2), []
 
     def compute(leaves_first: bool) -> None:
-        with one_thread():
+        with numerical_settings():
             both_inside.wait(10)
             if not leaves_first:
                 first_left.wait(10)
-                with one_thread():
+                with numerical_settings():
                     seen.append(threads())
         if leaves_first:
             first_left.wait(10)
@@ -94,3 +96,20 @@ def test_a_fork_does_not_wait_for_threads_of_its_parent():
     torch.ones(1000, 1000).exp().sum()
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(rounds_of_mcbo).get(60) == 2
+
+
+class Computes(Sampler):
+    def __init__(self, function, value):
+        self.function, self.value = function, value
+
+    def setup(self, seed):
+        self.function(self.value)
+
+
+def test_agents_ignore_underflow_and_nothing_else():
+    task = make("CBO/ToyGraph-v0", 0, 2)[1]
+    with np.errstate(all="raise"):
+        Computes(np.exp, -1000.0).reset(task, 0)
+        for function, value in ((np.exp, 1000.0), (np.log, 0.0), (np.log, -1.0)):
+            with pytest.raises(FloatingPointError):
+                Computes(function, value).reset(task, 0)
