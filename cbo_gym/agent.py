@@ -117,10 +117,10 @@ class Agent(ABC):
     __best_known: tuple[list[Round], int, int, Round, Round] | None = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Apply numerical settings to the methods of the loop, see :mod:`cbo_gym._util.numerics`."""
+        """Apply numerical settings to methods that override a method with them."""
         super().__init_subclass__(**keywords)
-        for name in ("reset", "act", "act_batch", "act_given_pending", "update", "recommend"):
-            if isfunction(method := vars(cls).get(name)):
+        for name, method in list(vars(cls).items()):
+            if isfunction(method) and hasattr(getattr(Agent, name, None), "__wrapped__"):
                 setattr(cls, name, with_numerical_settings(method))
 
     @with_numerical_settings
@@ -172,6 +172,7 @@ class Agent(ABC):
         return self.task.initial_data
 
     @abstractmethod
+    @with_numerical_settings
     def act(self, observation: Observation) -> Action:
         """Choose the next action, an element of ``self.task.action_space``."""
 
@@ -289,6 +290,7 @@ class Agent(ABC):
         """Return expected values of the modelled nodes under an action, given measured values of some nodes."""
         return {**self.expected_nodes(action), **measured}
 
+    @with_numerical_settings
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the mean and standard deviation of E[Y | action] by the agent's model, for any action, played or not.
 
@@ -305,6 +307,7 @@ class Agent(ABC):
         """
         return None
 
+    @with_numerical_settings
     def sample_outcomes(
         self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
     ) -> Mapping[str, np.ndarray] | None:
@@ -326,6 +329,7 @@ class Agent(ABC):
         """
         return None
 
+    @with_numerical_settings
     def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
         """Return leave-one-out predictions of the values of each modelled node.
 
@@ -333,6 +337,7 @@ class Agent(ABC):
         """
         return {}
 
+    @with_numerical_settings
     def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
         """Learn from a round that was played; the caller may overwrite the arrays afterwards.
 
@@ -341,7 +346,8 @@ class Agent(ABC):
         stored_reward = np.array(reward, dtype=float) if self.task.objectives else float(reward)
         self.history.append(Round(deepcopy(action), deepcopy(observation), stored_reward))
 
-    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:  # noqa: B027
+    @with_numerical_settings  # noqa: B027
+    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
         """Learn from a round whose reward will not be known; the values that were not measured are NaN.
 
         Only agents whose ``takes_partial`` is True are given such rounds, because they have models of single nodes. The
