@@ -232,6 +232,12 @@ def test_scores_of_other_numbers_of_rounds_are_not_averaged():
     assert board.seeds == 5
 
 
+def test_a_single_run_or_name_needs_no_list():
+    one, other = made_up_run("A", 0, [0.5]), made_up_run("B", 0, [0.5])
+    for board in (leaderboard(one), leaderboard([one, other], modes="soft", envs="CBO/Drop*", agents="A")):
+        assert board.runs == (one,)
+
+
 def test_nothing_finished_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=f"no finished run in {tmp_path}, nor any other; play some: cbo-gym sweep"):
         leaderboard(tmp_path)

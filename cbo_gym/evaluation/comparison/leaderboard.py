@@ -22,7 +22,7 @@ from cbo_gym.evaluation.metrics.registry import METRICS, numbers_of
 from cbo_gym.evaluation.metrics.regret import normalised_score, selection_frequencies
 from cbo_gym.evaluation.runs.counted import BLIND, env_label, newest
 from cbo_gym.evaluation.runs.results import TIMING_COLUMNS, Run, kind_of, last_line
-from cbo_gym.evaluation.store.together import runs_of
+from cbo_gym.evaluation.store.together import Source, runs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,30 +156,31 @@ class Leaderboard:
 
 
 def leaderboard(
-    source: Path | str | Iterable[Run],
+    source: Source,
     *,
     beside: Path | str | Iterable[Path | str] = (),
-    modes: Sequence[str] = (),
-    envs: Sequence[str] = (),
-    agents: Sequence[str] = (),
+    modes: str | Sequence[str] = (),
+    envs: str | Sequence[str] = (),
+    agents: str | Sequence[str] = (),
 ) -> Leaderboard:
-    """Compare the runs of a folder, or runs given directly.
+    """Compare the runs of a folder, or one or more runs given directly.
 
     Scores are normalised to 0 for random play and 1 for the optimum, see
     :func:`cbo_gym.evaluation.metrics.regret.normalised_score`. If there are several runs of an agent on an environment
     with a seed, the newest is used. Unverified runs are never ranked.
 
     Args:
-        source: runs, or a folder that a sweep wrote, or published results (a path, or a name of the package's).
+        source: a run, runs, a folder that a sweep wrote, or published results (a path, or a name of the package's).
         beside: other folders or published results, whose runs on the environments of ``source`` are compared too. A
             warning says if they have other numbers of rounds or other code.
-        modes: only these feedback modes; all if empty.
-        envs: only environments that match one of these, see :func:`cbo_gym.agent_registry.labels.matches`.
-        agents: only agents that match one of these.
+        modes: only this feedback mode, or these; all if empty.
+        envs: only environments that match this name, or one of these: :func:`cbo_gym.agent_registry.labels.matches`.
+        agents: only agents that match this name, or one of these.
 
     Raises:
         ArgumentError: if no finished run matches.
     """
+    modes, envs, agents = ([names] if isinstance(names, str) else names for names in (modes, envs, agents))
     remaining = iter(runs_of(source, beside))
     all_runs: list[Run] = []
     selected: list[Run] = []
@@ -232,7 +233,7 @@ def leaderboard(
     )
 
 
-def _explain_no_finished_run(source: Path | str | Iterable[Run], runs: Sequence[Run]) -> str:
+def _explain_no_finished_run(source: Source, runs: Sequence[Run]) -> str:
     """Explain why there is no finished run, and how to get one."""
     if not runs:
         where = f" in {source}" if isinstance(source, str | Path) else ""

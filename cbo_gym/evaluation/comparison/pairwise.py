@@ -23,7 +23,7 @@ from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width, w
 from cbo_gym.evaluation.metrics.registry import METRICS
 from cbo_gym.evaluation.runs.counted import newest, without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
-from cbo_gym.evaluation.store.together import runs_of
+from cbo_gym.evaluation.store.together import Source, runs_of
 
 #: Metrics that all runs have and that can be averaged over environments.
 COMPARED = tuple(
@@ -91,9 +91,7 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compare(
-    source: Path | str | Iterable[Run], agent: str, other: str, *, beside: Path | str | Iterable[Path | str] = ()
-) -> Comparison:
+def compare(source: Source, agent: str, other: str, *, beside: Path | str | Iterable[Path | str] = ()) -> Comparison:
     """Compare two agents on the seeds that both have played, on each environment and over all environments.
 
     If a run of a pair failed, it scores as random play. Unverified runs are left out, and so are blind runs, unless all

@@ -30,15 +30,21 @@ class _Summary:
                 self.code[name].add(stamp)
 
 
-def runs_of(source: Path | str | Iterable[Run], beside: Path | str | Iterable[Path | str] = ()) -> Iterable[Run]:
+# What holds runs: a folder or published results, one run, or several.
+Source = Path | str | Run | Iterable[Run]
+
+
+def runs_of(source: Source, beside: Path | str | Iterable[Path | str] = ()) -> Iterable[Run]:
     """Return the runs of ``source``, then those of ``beside`` on the same environments.
 
     Args:
-        source: Folder that a sweep wrote, published results (a path, or a name of the package's), or runs.
+        source: Folder that a sweep wrote, published results (a path, or a name of the package's), a run, or runs.
         beside: Other folders or published results, of which the runs on the environments of ``source`` are taken. A
             warning says if they have other numbers of rounds or other code.
     """
-    runs = runs_in(source) if isinstance(source, str | Path) else source
+    if isinstance(source, str | Path):
+        source = runs_in(source)
+    runs = [source] if isinstance(source, Run) else source
     others = [beside] if isinstance(beside, str | Path) else list(beside)
     return _combine_runs(runs, others) if others else runs
 
