@@ -15,6 +15,7 @@ from cbo_gym._util.agent_state import pack, unpack
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.numerics import with_numerical_settings
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
@@ -137,21 +138,21 @@ class Agent(ABC):
         """
         if task.mode not in self.modes:
             modes = ", ".join(sorted(self.modes)) or f"no mode: set modes = frozenset({{Mode.{task.mode.name}}}) in it"
-            raise UnsupportedModeError(f"{type(self).__name__} plays {modes}; {task.env_id} is {task.mode}")
+            raise UnsupportedModeError(f"{name_of(self)} plays {modes}; {task.env_id} is {task.mode}")
         if task.objectives and not self.several_objectives:
             raise UnsupportedModeError(
-                f"{type(self).__name__} maximises one reward; {task.env_id} has several objectives: "
+                f"{name_of(self)} maximises one reward; {task.env_id} has several objectives: "
                 f"{', '.join(map(str, task.objectives))}; choose {AGENTS_WITH_OBJECTIVES}"
             )
         if task.codec.limits is not None and not self.takes_limits:
             raise UnsupportedModeError(
-                f"{type(self).__name__} does not keep limits, and {task.env_id} has "
+                f"{name_of(self)} does not keep limits, and {task.env_id} has "
                 f"{', '.join(map(repr, task.codec.limits.statements))}; choose {agents_with_limits(task)}"
             )
         if not (self.takes_mixed_domains or task.codec.domains.is_plain):
             domains = [f"{name}: {domain!r}" for name, domain in task.codec.domains.typed.items()]
             raise UnsupportedModeError(
-                f"{type(self).__name__} takes only numbers between bounds; {task.env_id} has {', '.join(domains)}; "
+                f"{name_of(self)} takes only numbers between bounds; {task.env_id} has {', '.join(domains)}; "
                 f"choose an agent that takes these: {agents_with_limits(task)}"
             )
         self.task = task

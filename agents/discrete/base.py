@@ -9,6 +9,7 @@ import numpy as np
 
 from cbo_gym._util.arguments import require_word
 from cbo_gym.agent import Agent, UnsupportedModeError
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.scopes import is_minimal, pomis
 from cbo_gym.task import Action, DiscreteTask, Info, Mode, Observation
@@ -51,7 +52,7 @@ class ArmAgent(Agent):
 
     def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
         if not 0.0 <= reward <= 1.0:
-            raise ArgumentError(f"{type(self).__name__} needs rewards in [0, 1]; {self.task.env_id} gave {reward}")
+            raise ArgumentError(f"{name_of(self)} needs rewards in [0, 1]; {self.task.env_id} gave {reward}")
         super().update(action, observation, reward, info)
         count = float(observation.get("count", 1.0))
         self.counts[int(action)] += count

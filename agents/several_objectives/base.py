@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cbo_gym._util.fronts import non_dominated, spread_out
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.prices import cost_of
@@ -50,7 +51,7 @@ class SeveralObjectivesAgent(SearchAgent):
     def setup(self, seed: int) -> None:
         if not self.task.objectives:
             raise UnsupportedModeError(
-                f"{type(self).__name__} needs a task with several objectives; {self.task.env_id} has one reward; "
+                f"{name_of(self)} needs a task with several objectives; {self.task.env_id} has one reward; "
                 "choose an agent that maximises one, such as Auto, GP-UCB or Random"
             )
         self.observed = [objective.name for objective in self.task.objectives if objective.name != COST]

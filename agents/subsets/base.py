@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.agents.subsets.regressions import SwitchedRegressions
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action, Info, Mode, Observation, SubsetTask
@@ -52,7 +53,7 @@ class LinearSEMAgent(Agent):
 
     def fit_to(self, causes: Mapping[str, Sequence[str]]) -> None:
         """Start regressions on these causes with all rounds so far."""
-        self.model = SwitchedRegressions(self.task, causes, type(self).__name__)
+        self.model = SwitchedRegressions(self.task, causes, name_of(self))
         for past in self.history:
             self.model.learn(past.action, past.observation["nodes"])
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from cbo_gym.actions.spaces import SuperArmSpace
 from cbo_gym.agent import Agent, UnsupportedModeError
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.values import Composition
 from cbo_gym.task import Action, Info, MaskedTask, Mode, Observation
@@ -64,7 +65,7 @@ class SuperArmAgent(Agent):
         if space.count > MAX_SUPER_ARMS:
             raise ArgumentError(
                 f"{space.arms} base arms with at most {space.size} at a time give {space.count} super arms; "
-                f"{type(self).__name__} scores every one and takes at most {MAX_SUPER_ARMS}: lower super_arm_size"
+                f"{name_of(self)} scores every one and takes at most {MAX_SUPER_ARMS}: lower super_arm_size"
             )
         self.super_arms, self.limit = space.all(), space.size
         self._row_of = {arm.tobytes(): row for row, arm in enumerate(self.super_arms)}

@@ -22,6 +22,7 @@ from cbo_gym._util.arguments import (
     require_truth_value,
     require_word,
 )
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.agents.super_arms.base import SuperArmAgent, payoff_of, require_separable
 from cbo_gym.agents.super_arms.payoff_polynomials import (
     CHUNK,
@@ -117,7 +118,7 @@ class SSEMUCB(SuperArmAgent):
 
     def setup(self, seed: int) -> None:
         super().setup(seed)
-        require_separable(self.task, type(self).__name__)
+        require_separable(self.task, name_of(self))
         low, high = self.task.signal_range
         degrees = SEARCHED_DEGREES if self.degree == "search" else (self.degree,)
         centre = self.centre or self._affordable_centre(int(degrees[-1]))

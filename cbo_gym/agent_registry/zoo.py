@@ -39,3 +39,9 @@ def zoo() -> dict[str, str]:
         # The source was copied without an installation.
         return {}
     return {point.name: point.value for point in points}
+
+
+def name_of(agent: object) -> str:
+    """Return the name by which users know an agent: its entry point's if it is of the zoo, otherwise its class's."""
+    path = f"{type(agent).__module__}:{type(agent).__qualname__}"
+    return next((name for name, found in zoo().items() if found == path), type(agent).__name__)

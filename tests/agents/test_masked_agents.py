@@ -32,7 +32,7 @@ def test_tasks_without_a_family_or_with_too_many_super_arms_are_refused() -> Non
         agents.METS().reset(replace(task, signal_family=None), 0)
     space = type(task.action_space)(40, 8)  # type: ignore[call-arg]
     with pytest.raises(
-        ArgumentError, match="give 100146724 super arms; IGPUCB scores every one and takes at most 200000"
+        ArgumentError, match="give 100146724 super arms; IGP-UCB scores every one and takes at most 200000"
     ):
         agents.IGPUCB().reset(replace(task, action_space=space), 0)
 
