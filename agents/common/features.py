@@ -254,7 +254,7 @@ class SparseFeatures(ActionFeatures):
             assert self.codec is not None
             if members.sum() > (self._max_changes or self.input_dim):
                 members = self.codec.to_action(self.exact_inputs(point).numpy()) != self._null.numpy()
-        elif not self.limits.permits(members):
+        elif not self.limits.can_change(members):
             members = self.limits.choose_members(self.exact_inputs(point).numpy())
         return self.repair(torch.cat([point[: self.input_dim], torch.as_tensor(members).to(point)]))
 
@@ -295,11 +295,11 @@ class ChoiceFeatures(ActionFeatures):
         return torch.cat([self._draw_values(len(members), self._count, generator), members], -1)
 
     def _is_allowed(self, members: Tensor, limits: Limits) -> bool:
-        return limits.allows([name for name, is_set in zip(limits.domains.names, members, strict=True) if is_set])
+        return limits.can_set([name for name, is_set in zip(limits.domains.names, members, strict=True) if is_set])
 
     def allows(self, action: Action) -> bool:
         limits = self.limits
-        return limits is None or limits.allows(self._names[int(action[self._choice])])
+        return limits is None or limits.can_set(self._names[int(action[self._choice])])
 
     def encode(self, action: Action) -> Tensor:
         values = torch.as_tensor(np.asarray(action["values"], dtype=np.float64))
@@ -338,7 +338,7 @@ def features_of(task: Task, searched: Collection[frozenset[str]] | None = None) 
     if isinstance(codec, GridCodec) and codec.domains.is_plain:
         return GridFeatures(codec)
     if isinstance(codec, BoxCodec):
-        if codec.limits is not None and codec.limits.counts:
+        if codec.limits is not None and codec.limits.restricts_changes:
             return SparseFeatures(codec, codec.limits.null or (), None)
         return BoxFeatures(codec.domains, codec)
     raise ArgumentError(

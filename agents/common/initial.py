@@ -22,7 +22,7 @@ def first_action(task: Task, seed: int) -> Action:
     Rounds in which nothing is set give information about every mechanism.
     """
     limits = task.codec.limits
-    if isinstance(task, HardTask) and frozenset() in task.targets and (limits is None or limits.allows(())):
+    if isinstance(task, HardTask) and frozenset() in task.targets and (limits is None or limits.can_set(())):
         return {"target": np.int64(task.targets.index(frozenset())), "values": task.codec.domains.unset.copy()}
     if limits is not None:
         return task.codec.draw(np.random.default_rng(seed))

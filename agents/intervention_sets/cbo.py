@@ -254,7 +254,7 @@ class CBO(Agent):
     def _within_limits(self, models: Sequence[InterventionSetModel]) -> Sequence[InterventionSetModel]:
         """Return the models of the sets that the limits of actions allow."""
         limits, targets = self.task.codec.limits, self.task.targets
-        return [model for model in models if limits is None or limits.allows(targets[model.index])]
+        return [model for model in models if limits is None or limits.can_set(targets[model.index])]
 
     def begin(self) -> Action:
         """Return the action that sets nothing; a random one if the empty set cannot be played."""

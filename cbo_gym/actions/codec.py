@@ -341,7 +341,7 @@ class ChoiceCodec(Codec):
 
     def _allowed(self, limits: Limits) -> np.ndarray:
         """Return which sets can be chosen within limits, a boolean for each."""
-        return np.array([limits.allows(chosen) for chosen in self.sets])
+        return np.array([limits.can_set(chosen) for chosen in self.sets])
 
     def steer(self, fixed: Mapping[str, Any], required: Collection[str] = ()) -> Limits:
         limits = self.limits or Limits((), self.domains)

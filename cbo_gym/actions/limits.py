@@ -487,7 +487,6 @@ class Limits:
                                for index, name in enumerate(domains.names)])  # fmt: skip
         self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
         self._polytopes: dict[tuple[bool, ...], Polytope | None] = {}
-        self._permitted: dict[tuple[bool, ...], bool] = {}
         self._default_members = self._first_members()
 
     @property
@@ -510,23 +509,18 @@ class Limits:
     # Sets of coordinates --------------------------------------------------------------------------------
 
     @property
-    def counts(self) -> bool:
-        """Whether an "at most" limits how many parameters may differ from null, so that actions choose which do."""
+    def restricts_changes(self) -> bool:
+        """Whether "at most" limits how many parameters may differ from null, so that actions choose which do."""
         return self.null is not None and bool(self._cardinalities)
 
-    def permits(self, members: np.ndarray) -> bool:
+    def can_change(self, members: np.ndarray) -> bool:
         """Return whether just these parameters, a mask ``(q,)``, may differ from null at once."""
-        key = tuple(members.tolist())
-        if key not in self._permitted:
-            chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
-            off_null = self.members_of([name for name in self.domains.names if self._is_fixed_off_null(name)])
-            self._permitted[key] = (
-                self._within_counts(chosen) and bool(members[off_null].all()) and self.polytope(members) is not None
-            )
-        return self._permitted[key]
+        chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
+        off_null = {name for name in self.domains.names if self._is_fixed_off_null(name)}
+        return self._within_counts(chosen) and off_null <= set(chosen) and self.polytope(members) is not None
 
-    def allows(self, names: Collection[str]) -> bool:
-        """Return whether an action may set just the variables, or change just the parameters, of these names."""
+    def can_set(self, names: Collection[str]) -> bool:
+        """Return whether an action may set just the variables of these names."""
         if not self.required | set(self.fixed) <= set(names) or not self._within_counts(names):
             return False
         # Without linear limits there is always a setting, so no linear program is solved.
@@ -542,7 +536,7 @@ class Limits:
     def _first_members(self) -> np.ndarray:
         """Return coordinates that an action may set, as many as possible; raise ArgumentError if there are none."""
         count = len(self.domains)
-        if self.null is None or not self._cardinalities:
+        if not self.restricts_changes:
             all_members = np.ones(count, dtype=bool)
             # If variables are set and some values are fixed, only some sets of variables may have a setting; each set
             # is checked when it is used.

@@ -337,7 +337,7 @@ def _targets(
             )
     with errors_at("limits"):
         limits = Limits(description.limits, Domains(description.settable))
-    return [target for target in targets if limits.allows(target)]
+    return [target for target in targets if limits.can_set(target)]
 
 
 def _with_arms(description: Description, statement: ProblemStatement) -> ProblemStatement:

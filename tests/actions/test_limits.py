@@ -223,9 +223,9 @@ def test_steered_limits_keep_fixed_values() -> None:
     repaired = limits.repair(points, everything(points))
     assert np.all(repaired[:, 0] == 0.3)
     assert limits.contains(repaired).all()
-    assert limits.allows({"a", "b"})
-    assert not limits.allows({"a"})
-    assert not limits.allows({"a", "b", "c"})
+    assert limits.can_set({"a", "b"})
+    assert not limits.can_set({"a"})
+    assert not limits.can_set({"a", "b", "c"})
     with pytest.raises(ArgumentError, match="'a <= b' leaves no room within the bounds a = 4, b from -1 to 1"):
         Limits(["a <= b"], BOX, null=[0.0, 0.5, 0.0]).steer({"a": 0.8})
     with pytest.raises(ArgumentError, match=r"the fixed values of a, b differ .* breaks 'at most 1 of a, b, c'"):

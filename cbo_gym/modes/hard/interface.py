@@ -33,7 +33,7 @@ class HardInterface(ChoiceInterface):
                 "with their bounds, as manipulable of a problem or as settable of a study"
             )
         limits = Limits(self.problem.limits, Domains(self.manipulable))
-        if impossible := [set_name(target) for target in self.problem.targets if target and not limits.allows(target)]:
+        if impossible := [set_name(target) for target in self.problem.targets if target and not limits.can_set(target)]:
             raise ArgumentError(
                 f"{self.problem.name}: the limits {list(limits.statements)} do not allow to set {impossible[0]}; leave "
                 "it out of the targets"

@@ -145,7 +145,7 @@ def custom_problem(
     limit_strings = _read_names("limits", [limits] if isinstance(limits, str) else limits)
     if limit_strings and targets is None and not actions:
         limits_of_sets = Limits(limit_strings, Domains(manipulable))
-        target_sets = [target for target in target_sets if limits_of_sets.allows(target)]
+        target_sets = [target for target in target_sets if limits_of_sets.can_set(target)]
     modes = _read_arms(arms), _read_contexts(scm, context_names, scopes, noise_given, target_sets)
     return Problem(
         name=name,
