@@ -2,442 +2,24 @@
 
 Examples: ``"feed1 + feed2 <= 5"``, ``"t1 <= t2"``, ``"1 <= a + b <= 3"``, ``"a + b + c == 1"`` and ``"at most 2 of a,
 b, c"``. Each action keeps its limits exactly; a constraint, in contrast, concerns the expected value of an outcome.
-Names are those of the coordinates, values are in native units. The three parts of this module read limits, move points
-into them (:class:`Polytope`), and apply both to actions (:class:`Limits`).
+Names are those of the coordinates, values are in native units.
 """
 
 from __future__ import annotations
 
-import ast
-import math
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.actions.domains import Domains
-from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
+from cbo_gym.actions.limit_statements import Cardinality, LinearLimit, read_limits
+from cbo_gym.actions.polytope import TOLERANCE, Polytope, like, mask_like, replace_columns, to_shares, warped_scales
+from cbo_gym.errors import ArgumentError
 
-MAX_LIMITS = 100
-# Largest number of characters of a limit.
-MAX_LENGTH = 1000
-MAX_NUMBER = 1e100
-# Distance from a limit up to which a point counts as inside, in units of the widths of the bounds.
-TOLERANCE = 1e-9
-# Distance by which a repaired point is inside, so that rounding errors do not break a limit.
-MARGIN = 1e-12
-# Smallest radius of the largest ball inside a set with a volume, in units of the widths of the bounds.
-LEAST_RADIUS = 1e-6
-# Number of points to try on the line from a point to the centre if coordinates have levels.
-POINTS_ON_LINE = 65
-# Number of steps of hit-and-run sampling, and further ones for each coordinate.
-STEPS, STEPS_PER_COORDINATE = 20, 10
 # Largest number of random sets of members that are drawn to find a feasible one.
 SETS_TRIED = 20
-FORMS = "'a + 2 * b <= 5', 'a <= b', 'a + b + c == 1' or 'at most 2 of a, b, c'"
-SIGNS = {"≤": "<=", "⩽": "<=", "≥": ">=", "⩾": ">="}
-AT_MOST = re.compile(r"\s*at\s+most\s+(?P<count>\S+)\s+of\s+(?P<names>.+)", re.I | re.S)
-
-
-@dataclass(frozen=True)
-class LinearLimit:
-    """A limit ``low <= sum of coefficient * value <= high``.
-
-    Attributes:
-        statement: the limit as it was written.
-        coefficients: name -> coefficient.
-        low, high: the bounds of the sum, infinite without a bound; equal for an equality.
-    """
-
-    statement: str
-    coefficients: Mapping[str, float]
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Cardinality:
-    """A limit ``at most <count> of <names>``: of values that an action sets, or of parameters that differ from null."""
-
-    statement: str
-    names: tuple[str, ...]
-    count: int
-
-
-# Reading ----------------------------------------------------------------------------------------------------
-
-
-def read_limits(limits: object, names: Collection[str]) -> list[LinearLimit | Cardinality]:
-    """Read limits that are written as strings.
-
-    Args:
-        limits: a list of at most 100 strings, or one string; ``<`` means ``<=``, ``>`` means ``>=``, and ``=`` means
-            ``==``.
-        names: names of the values.
-
-    Raises:
-        ArgumentError: naming the string that has another form, and its mistake.
-    """
-    strings = [limits] if isinstance(limits, str) else limits
-    if not isinstance(strings, list | tuple) or len(strings) > MAX_LIMITS:
-        raise ArgumentError(
-            f"limits must be a list of at most {MAX_LIMITS} strings such as {FORMS}; given {short_repr(limits)}"
-        )
-    return [limit for string in strings for limit in _read(string, names)]
-
-
-def _read(value: object, names: Collection[str]) -> list[LinearLimit | Cardinality]:
-    if not isinstance(value, str) or len(value) > MAX_LENGTH:
-        raise ArgumentError(
-            f"a limit is a string of at most {MAX_LENGTH} characters such as {FORMS}; given {short_repr(value)}"
-        )
-    try:
-        cardinality = AT_MOST.fullmatch(value)
-        return [_read_cardinality(value, cardinality, names)] if cardinality else list(_read_relation(value, names))
-    except _LimitError as error:
-        raise ArgumentError(f"cannot read the limit {short_repr(value)}: {error}") from None
-
-
-class _LimitError(Exception):
-    """A mistake in a limit."""
-
-
-def _read_cardinality(statement: str, match: re.Match[str], names: Collection[str]) -> Cardinality:
-    listed = [name.strip() for name in match["names"].split(",")]
-    for name in listed:
-        _require_known(name, names)
-    if len(set(listed)) < len(listed):
-        raise _LimitError("it lists a name twice")
-    if not match["count"].isdecimal() or not 1 <= int(match["count"]) < len(listed):
-        raise _LimitError(f"of {len(listed)} names at most 1 to {len(listed) - 1} can be allowed")
-    return Cardinality(statement, tuple(listed), int(match["count"]))
-
-
-def _require_known(name: str, names: Collection[str]) -> None:
-    if name not in names:
-        raise _LimitError(f"{short_repr(name)} cannot be set{did_you_mean(name, names)}; what is set: {list(names)}")
-
-
-def _read_relation(statement: str, names: Collection[str]) -> Iterable[LinearLimit]:
-    spelled, by_identifier = _spell(statement, names)
-    try:
-        relation = ast.parse(spelled, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        relation = ast.Constant(None)
-    if not isinstance(relation, ast.Compare):
-        raise _LimitError(f"write it as {FORMS}")
-    sides = [_sum_of(side, by_identifier, names) for side in (relation.left, *relation.comparators)]
-    for sign, left, right in zip(relation.ops, sides, sides[1:], strict=False):
-        difference = _add(left, right, -1.0)
-        bound = -difference.pop("", 0.0)
-        coefficients = {name: coefficient for name, coefficient in difference.items() if coefficient}
-        if not coefficients or not math.isfinite(bound) or not all(map(math.isfinite, coefficients.values())):
-            raise _LimitError("each relation must be between finite multiples of what is set, and not cancel out")
-        match sign:
-            case ast.LtE() | ast.Lt():
-                yield LinearLimit(statement, coefficients, -math.inf, bound)
-            case ast.GtE() | ast.Gt():
-                yield LinearLimit(statement, coefficients, bound, math.inf)
-            case ast.Eq():
-                yield LinearLimit(statement, coefficients, bound, bound)
-            case _:
-                raise _LimitError("its signs must be <=, >= or ==")
-
-
-def _spell(statement: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """Return the statement with each name replaced by an identifier, longest names first, and identifier -> name."""
-    identifiers = {name: f"_{index}_" for index, name in enumerate(names)}
-    longest_first = sorted(identifiers, key=len, reverse=True)
-    patterns = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" if re.fullmatch(r"\w(.*\w)?", name, re.S)
-                        else re.escape(name) for name in longest_first)  # fmt: skip
-    spelled = re.sub(patterns, lambda match: f" {identifiers[match[0]]} ", statement) if patterns else statement
-    for variant, sign in SIGNS.items():
-        spelled = spelled.replace(variant, sign)
-    # A single = is an equality too.
-    spelled = re.sub(r"(?<![<>=!])=(?!=)", "==", spelled).strip()
-    return spelled, {identifier: name for name, identifier in identifiers.items()}
-
-
-def _sum_of(node: ast.expr, by_identifier: Mapping[str, str], names: Collection[str]) -> dict[str, float]:
-    """Return name -> coefficient of an expression, with the constant under the empty name."""
-    match node:
-        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-            if abs(number) > MAX_NUMBER:
-                raise _LimitError(f"numbers must be at most {MAX_NUMBER:g}; choose a larger unit")
-            return {"": float(number)}
-        case ast.Name(identifier):
-            if identifier not in by_identifier:
-                _require_known(identifier, names)
-            return {by_identifier[identifier]: 1.0}
-        case ast.UnaryOp(ast.USub(), operand):
-            return _add({}, _sum_of(operand, by_identifier, names), -1.0)
-        case ast.UnaryOp(ast.UAdd(), operand):
-            return _sum_of(operand, by_identifier, names)
-        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
-            terms, more_terms = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
-            return _add(terms, more_terms, 1.0 if isinstance(sign, ast.Add) else -1.0)
-        case ast.BinOp(left, ast.Mult(), right):
-            terms, factor = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
-            if set(factor) != {""}:
-                terms, factor = factor, terms
-            if set(factor) == {""}:
-                return _add({}, terms, factor[""])
-        case ast.BinOp(left, ast.Div(), right):
-            terms, divisor = _sum_of(left, by_identifier, names), _sum_of(right, by_identifier, names)
-            if set(divisor) == {""} and divisor[""]:
-                return _add({}, terms, 1.0 / divisor[""])
-    raise _LimitError("it must be linear: sums of names, each times a number")
-
-
-def _add(left: Mapping[str, float], right: Mapping[str, float], factor: float) -> dict[str, float]:
-    """Return ``left + factor * right``."""
-    return {name: left.get(name, 0.0) + factor * right.get(name, 0.0) for name in {**left, **right}}
-
-
-# Sets of points ---------------------------------------------------------------------------------------------
-
-
-class Ball(NamedTuple):
-    """The largest ball inside a polytope, in the subspace of its equalities."""
-
-    centre: np.ndarray
-    radius: float
-
-
-class Polytope:
-    """The points of a unit box that meet linear limits. Coordinates may have levels.
-
-    Functions of points take NumPy arrays, or tensors if ``xp`` is torch; they are differentiable almost everywhere.
-    A *share* is a native value as a share of the width of its bounds; with a linear scale it is the coordinate itself.
-
-    Args:
-        rows: coefficients of the shares, one row for each limit, ``r x d``.
-        low, high: the bounds of each row's sum, infinite without a bound, ``(r,)`` each.
-        domains: native units of the d coordinates.
-
-    Attributes:
-        dim: number of coordinates d.
-    """
-
-    def __init__(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, domains: Domains) -> None:
-        self.dim = rows.shape[1]
-        norms = np.linalg.norm(rows, axis=1)
-        rows, low, high = rows / norms[:, None], low / norms, high / norms
-        equal = low == high
-        # Points meet ``equal @ shares = value`` and ``rows @ shares <= bound``.
-        self._equal, self._value = rows[equal], high[equal]
-        self._inverse = np.linalg.pinv(self._equal)
-        has_high, has_low = ~equal & np.isfinite(high), ~equal & np.isfinite(low)
-        # The bounds of the coordinates come first.
-        unit = np.eye(self.dim)
-        self._rows = np.concatenate([unit, -unit, rows[has_high], -rows[has_low]])
-        self._bound = np.concatenate([np.ones(self.dim), np.zeros(self.dim), high[has_high], -low[has_low]])
-        self._margin = np.where(np.arange(len(self._rows)) < 2 * self.dim, 0.0, MARGIN)
-        self._varies = np.linalg.norm(self._rows @ _null_space(self._equal), axis=1) > TOLERANCE
-        self._levels = np.array([count or 0 for count in domains.levels], dtype=float)
-        self._warped = _warped(domains)
-        self._pivots, self._coefficients, self._constants = _eliminate(self._equal, self._value, self._levels > 0)
-
-    @property
-    def is_point(self) -> bool:
-        """Whether the equalities leave one point."""
-        return not self._levels.any() and int(np.linalg.matrix_rank(self._equal)) == self.dim
-
-    @cached_property
-    def ball(self) -> Ball | None:
-        """The largest ball inside; None if the set is empty, or has no volume."""
-        free = self._levels == 0
-        # The ball extends in the coordinates without levels, if there are any.
-        moving = free if free.any() else ~free
-        directions = _null_space(self._equal[:, moving])
-        reach = np.linalg.norm(self._rows[:, moving] @ directions, axis=1)
-        columns = np.column_stack([self._rows, reach])
-        equalities = np.column_stack([self._equal, np.zeros(len(self._equal))])
-        # A coordinate with m levels is a whole number over m - 1.
-        scale = np.append(np.where(free, 1.0, np.maximum(self._levels - 1.0, 1.0)), 1.0)
-        # Imported here, because it is slow to import.
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        constraints = [LinearConstraint(columns / scale, -np.inf, self._bound)]
-        if len(equalities):
-            constraints.append(LinearConstraint(equalities / scale, self._value, self._value))
-        # The variables are the centre and, last, the radius, which is maximised.
-        solution = milp(
-            np.append(np.zeros(self.dim), -1.0),
-            integrality=np.append(~free, False),
-            bounds=Bounds(np.zeros(self.dim + 1), np.append(scale[:-1], 1.0)),
-            constraints=constraints,
-        ).x
-        if solution is None:
-            return None
-        centre, radius = np.where(free, solution[:-1], np.rint(solution[:-1])) / scale[:-1], float(solution[-1])
-        if free.any() and radius < LEAST_RADIUS and (directions.shape[1] or free.all()):
-            return None
-        return Ball(self._round_to_levels(centre, np), radius)
-
-    def _on_levels(self, shares: np.ndarray) -> np.ndarray:
-        steps = np.maximum(self._levels - 1.0, 0.0) * shares
-        return (np.abs(steps - np.rint(steps)) <= TOLERANCE * np.maximum(self._levels, 1.0)).all(axis=-1)
-
-    def repair(self, points: Any, xp: Any = np) -> Any:
-        """Move each of the points ``(..., d)`` that is outside towards the centre until it is inside."""
-        centre, inverse, equal, value = (
-            _like(points, xp, array) for array in (self._inner.centre, self._inverse, self._equal, self._value)
-        )
-        # Leave out rows whose sums follow from the equalities.
-        rows, bound, margin = (
-            _like(points, xp, array[self._varies]) for array in (self._rows, self._bound, self._margin)
-        )
-        old_shares = self._shares(points, xp)
-        shares = old_shares - (old_shares @ equal.T - value) @ inverse.T if len(equal) else old_shares
-        excess = shares @ rows.T - bound
-        beyond = (excess + margin).clip(0.0)
-        slack = (bound - margin - rows @ centre).clip(MARGIN)
-        fraction = xp.where(excess > 0.0, beyond / (beyond + slack), 0.0 * excess)
-        # No row varies if equalities leave a single point.
-        fraction = xp.amax(fraction, -1)[..., None] if len(rows) else 0.0
-        moved = (shares + fraction * (centre - shares)).clip(0.0, 1.0)
-        if (self._levels > 0).any():
-            moved = self._round_inside(moved, centre, xp)
-        if xp is np:
-            # Return points that are inside without rounding errors; tensors need the derivative of the projection.
-            on_equalities = (np.abs(old_shares @ equal.T - value) <= MARGIN).all(-1)
-            is_inside = on_equalities & (excess <= 0.0).all(-1) & self._on_levels(old_shares)
-            moved = np.where(is_inside[..., None], old_shares, moved)
-        return self._points(moved, xp, old_shares, points)
-
-    @property
-    def centre(self) -> np.ndarray:
-        """The point farthest inside, ``(d,)``."""
-        return self._points(self._inner.centre)
-
-    @property
-    def _inner(self) -> Ball:
-        assert self.ball is not None, "an empty set has no points"
-        return self.ball
-
-    def _round_inside(self, shares: Any, centre: Any, xp: Any) -> Any:
-        """Return the first point on the line from each point to the centre that is inside when rounded to levels."""
-        numbers = shares if xp is np else shares.detach().cpu().numpy()
-        step_sizes = np.ones(numbers.shape[:-1])
-        is_done = np.zeros(numbers.shape[:-1], dtype=bool)
-        for step in np.linspace(0.0, 1.0, POINTS_ON_LINE):
-            if is_done.all():
-                break
-            rounded = self._round_to_levels(numbers + step * (self._inner.centre - numbers), np)
-            inside = (rounded @ self._rows.T - self._bound <= TOLERANCE).all(axis=-1) & self._on_levels(rounded)
-            step_sizes[inside & ~is_done] = step
-            is_done |= inside
-        steps = _like(shares, xp, step_sizes)[..., None]
-        return self._round_to_levels(shares + steps * (centre - shares), xp)
-
-    def _round_to_levels(self, shares: Any, xp: Any) -> Any:
-        """Round to levels, and solve each equality for one coordinate, so that the points meet the equalities."""
-        steps = _like(shares, xp, np.maximum(self._levels - 1.0, 1.0))
-        has_levels = _mask_like(shares, xp, self._levels > 0)
-        rounded = xp.where(has_levels, (shares * steps).round() / steps, shares)
-        solved = _like(shares, xp, self._constants) - rounded @ _like(shares, xp, self._coefficients).T
-        return _replace(rounded, {pivot: solved[..., index] for index, pivot in enumerate(self._pivots)}, xp)
-
-    def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Return about uniform points, ``count x d``, by hit-and-run sampling: Smith (1984), Efficient Monte Carlo."""
-        shares = np.tile(self._inner.centre, (count, 1))
-        basis = _null_space(self._equal)
-        # Equalities may leave a single point.
-        if self._inner.radius >= LEAST_RADIUS and basis.shape[1]:
-            for _ in range(STEPS + STEPS_PER_COORDINATE * basis.shape[1]):
-                directions = rng.standard_normal((count, basis.shape[1])) @ basis.T
-                rates = directions @ self._rows.T
-                slack = (self._bound - shares @ self._rows.T).clip(0.0)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    distances = slack / rates
-                ahead = np.where(rates > MARGIN, distances, np.inf).min(axis=1)
-                behind = np.where(rates < -MARGIN, distances, -np.inf).max(axis=1)
-                shares = shares + (behind + rng.random(count) * (ahead - behind))[:, None] * directions
-        return self.repair(self._points(shares.clip(0.0, 1.0)))
-
-    def _shares(self, points: Any, xp: Any) -> Any:
-        return _replace(points, {index: _share_of(scale, points[..., index]) for index, scale in self._warped}, xp)
-
-    def _points(self, shares: Any, xp: Any = np, old_shares: Any = None, old_points: Any = None) -> Any:
-        """Convert shares to coordinates; a share that equals its old share has exactly the old coordinate."""
-        columns = {}
-        for index, scale in self._warped:
-            columns[index] = _coordinate_of(scale, shares[..., index])
-            if old_shares is not None:
-                is_same = shares[..., index] == old_shares[..., index]
-                columns[index] = xp.where(is_same, old_points[..., index], columns[index])
-        return _replace(shares, columns, xp)
-
-
-def _like(points: Any, xp: Any, array: np.ndarray) -> Any:
-    """Return an array of constants as ``points`` are: an array, or a tensor on their device."""
-    return array if xp is np else xp.as_tensor(array).to(points)
-
-
-def _mask_like(points: Any, xp: Any, mask: np.ndarray) -> Any:
-    """Return a boolean array as ``points`` are: an array, or a tensor on their device."""
-    return mask if xp is np else xp.as_tensor(mask).to(points.device)
-
-
-def _replace(points: Any, columns: Mapping[int, Any], xp: Any) -> Any:
-    """Return points ``(..., d)`` with other columns."""
-    if not columns:
-        return points
-    return xp.stack([columns.get(index, points[..., index]) for index in range(points.shape[-1])], -1)
-
-
-def _warped(domains: Domains) -> list[tuple[int, Any]]:
-    """Return index and scale of each coordinate on a logarithmic scale, where coordinate and share differ."""
-    return [(index, scale) for index, scale in enumerate(domains.scales) if getattr(scale, "scale", "") == "log"]
-
-
-def _share_of(scale: Any, column: Any) -> Any:
-    low, high = scale.to_native(0.0), scale.to_native(1.0)
-    return (scale.to_native(column) - low) / (high - low)
-
-
-def _coordinate_of(scale: Any, share: Any) -> Any:
-    low, high = scale.to_native(0.0), scale.to_native(1.0)
-    return scale.to_unit(low + (high - low) * share).clip(0.0, 1.0)
-
-
-def _null_space(rows: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the directions that change no row's sum, ``d x k``."""
-    if not len(rows):
-        return np.eye(rows.shape[1])
-    _, sizes, directions = np.linalg.svd(rows)
-    return directions[int((sizes > TOLERANCE).sum()) :].T
-
-
-def _eliminate(rows: np.ndarray, values: np.ndarray, discrete: np.ndarray) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Solve equalities for one coordinate each, if possible one without levels.
-
-    Returns:
-        the indices of k coordinates, the coefficients of the others, ``k x d``, and k constants, such that
-        ``coordinate = constant - coefficients @ point`` for each of the k.
-    """
-    table, pivots = np.column_stack([rows, values]), list[int]()
-    for row in range(len(table)):
-        preference = np.abs(table[row, :-1]) * np.where(discrete, 1e-3, 1.0)
-        pivot = int(preference.argmax())
-        if abs(table[row, pivot]) <= TOLERANCE:
-            continue
-        table[row] /= table[row, pivot]
-        others = np.arange(len(table)) != row
-        table[others] -= table[others, pivot, None] * table[row]
-        pivots.append(pivot)
-    is_independent = np.abs(table[:, :-1]).max(axis=1, initial=0.0) > TOLERANCE
-    coefficients, constants = table[is_independent, :-1], table[is_independent, -1]
-    coefficients[:, pivots] = 0.0
-    return pivots, coefficients, constants
-
-
-# Limits of actions ------------------------------------------------------------------------------------------
 
 
 class Limits:
@@ -485,6 +67,8 @@ class Limits:
         # Values of the coordinates that are not free: fixed, or at null.
         self._held = np.array([self.fixed.get(name, 0.0 if null is None else null[index])
                                for index, name in enumerate(domains.names)])  # fmt: skip
+        self._warped = warped_scales(domains)
+        self._held_shares = to_shares(self._held, self._warped)
         self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
         self._polytopes: dict[tuple[bool, ...], Polytope | None] = {}
         self._default_members = self._first_members()
@@ -601,11 +185,11 @@ class Limits:
             row, low, high = self._row(limit, members)
             slack = TOLERANCE * float(np.abs(row).sum()) + TOLERANCE
             if row[free].any():
-                fixed_sum = float(row[~free] @ self._shares(self._held)[~free])
+                fixed_sum = float(row[~free] @ self._held_shares[~free])
                 rows.append(row[free])
                 lows.append(low - fixed_sum)
                 highs.append(high - fixed_sum)
-            elif not low - slack <= float(row @ self._shares(self._held)) <= high + slack:
+            elif not low - slack <= float(row @ self._held_shares) <= high + slack:
                 return None
         coordinates = zip(self.domains.names, self.domains.intervals, free, strict=True)
         domains = Domains({name: interval for name, interval, is_free in coordinates if is_free})
@@ -628,10 +212,6 @@ class Limits:
                 least = most = coefficient * float(self.domains.scales[index].to_native(self.null[index]))
             low, high = low - most, high - least
         return row, low, high
-
-    def _shares(self, points: np.ndarray) -> np.ndarray:
-        columns = {index: _share_of(scale, points[..., index]) for index, scale in _warped(self.domains)}
-        return _replace(points, columns, np)
 
     def _allowed_members(self, preference: np.ndarray) -> np.ndarray:
         """Return members of parameters, as many as are allowed, those with a high preference first."""
@@ -699,9 +279,7 @@ class Limits:
         """
         flat, are_set = points.reshape(-1, points.shape[-1]), members.reshape(-1, points.shape[-1])
         if self.fixed:
-            held = {index: xp.zeros_like(flat[:, index]) + self._held[index]
-                    for index in np.flatnonzero(self._is_fixed).tolist()}  # fmt: skip
-            flat = _replace(flat, held, xp)
+            flat = xp.where(mask_like(flat, xp, self._is_fixed), like(flat, xp, self._held), flat)
         masks = are_set if xp is np else are_set.detach().cpu().numpy()
         patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
@@ -711,8 +289,8 @@ class Limits:
                 continue
             repaired = polytope.repair(flat[:, columns], xp)
             inside = {column: repaired[:, position] for position, column in enumerate(columns.tolist())}
-            has_pattern = _mask_like(flat, xp, (pattern_of.reshape(-1) == number)[:, None])
-            flat = xp.where(has_pattern, _replace(flat, inside, xp), flat)
+            has_pattern = mask_like(flat, xp, (pattern_of.reshape(-1) == number)[:, None])
+            flat = xp.where(has_pattern, replace_columns(flat, inside, xp), flat)
         return flat.reshape(points.shape)
 
     def contains(self, points: np.ndarray, members: np.ndarray | None = None) -> np.ndarray:
@@ -724,7 +302,7 @@ class Limits:
         """
         flat = points.reshape(-1, points.shape[-1])
         are_set = np.ones(flat.shape, dtype=bool) if members is None else members.reshape(flat.shape)
-        shares = self._shares(flat)
+        shares = to_shares(flat, self._warped)
         inside = (np.abs(flat - self._held) <= TOLERANCE)[:, self._is_fixed].all(axis=1)
         for pattern in np.unique(are_set, axis=0):
             has_pattern = (are_set == pattern).all(axis=1)

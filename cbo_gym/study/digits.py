@@ -13,7 +13,8 @@ import numpy as np
 
 from cbo_gym.actions.codec import Codec
 from cbo_gym.actions.domains import Range
-from cbo_gym.actions.limits import Limits, LinearLimit, read_limits
+from cbo_gym.actions.limit_statements import LinearLimit, read_limits
+from cbo_gym.actions.limits import Limits
 from cbo_gym.errors import ArgumentError
 from cbo_gym.task import Action
 

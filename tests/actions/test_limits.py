@@ -13,7 +13,8 @@ from scipy.optimize import linprog
 
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Categorical, Integer, Range
-from cbo_gym.actions.limits import Limits, read_limits
+from cbo_gym.actions.limit_statements import read_limits
+from cbo_gym.actions.limits import Limits
 from cbo_gym.errors import ArgumentError
 
 NAMES = ("a", "b", "c")
