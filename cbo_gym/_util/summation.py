@@ -8,9 +8,9 @@ from operator import add
 from typing import Any
 
 
-def add_up(terms: Iterable[Any], start: Any = 0) -> Any:
+def add_up(terms: Iterable[Any]) -> Any:
     """Return the sum of numbers, arrays or tensors, added one by one from left to right.
 
     Since Python 3.12 the built-in ``sum`` compensates for the rounding of floats, but not of arrays.
     """
-    return reduce(add, terms, start)
+    return reduce(add, terms, 0)

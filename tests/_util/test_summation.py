@@ -48,13 +48,12 @@ def test_built_in_sum_is_found_wherever_it_hides() -> None:
 def test_each_partial_sum_is_rounded() -> None:
     assert add_up([0.1] * 10) == 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 != 1.0
     assert add_up([1.0, 2.0**-53, 2.0**-53]) == 1.0
-    assert add_up([2.0**-53, 2.0**-53], 1.0) == 1.0
 
 
-@given(st.lists(st.floats(-1e3, 1e3), max_size=8), st.floats(-1.0, 1.0))
-def test_numbers_and_arrays_have_the_same_sum(terms: list[float], start: float) -> None:
-    as_arrays = add_up([np.array([term, 1.0]) for term in terms], np.array([start, 1.0]))
-    assert as_arrays[0] == add_up(terms, start) == add_up(map(np.float64, terms), start)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=8))
+def test_numbers_and_arrays_have_the_same_sum(terms: list[float]) -> None:
+    as_arrays = add_up([np.array([term, 1.0]) for term in terms])
+    assert as_arrays[0] == add_up(terms) == add_up(map(np.float64, terms))
 
 
 @pytest.mark.parametrize("nothing", [[], (), {}])
