@@ -391,7 +391,7 @@ def recommend(
         fields = {} if expected is None else {"expected": expected, **_expected_fields(opened, expected)}
         print_json(_merge_fields(recommended, "do", fields))
     elif expected is not None:
-        _print_expected(opened, expected)
+        _print_expected(expected)
 
 
 def _print_set(recommended: RecommendedSet, as_json: bool) -> None:
@@ -431,7 +431,7 @@ def _expected_fields(study: Study, expected: Expectation) -> dict[str, Any]:
     }
 
 
-def _print_expected(study: Study, expected: Expectation) -> None:
+def _print_expected(expected: Expectation) -> None:
     from cbo_gym.study.forecast import percent
     from cbo_gym.study.units import format_value
 
@@ -466,7 +466,7 @@ def what_if(
             _merge_fields(expected, "expected", {**_expected_fields(opened, expected), "assumed": expected.assumed})
         )
     else:
-        _print_expected(opened, expected)
+        _print_expected(expected)
 
 
 @studies.command()

@@ -95,7 +95,7 @@ def _try_mechanism(variable: Variable, causes: list[list[float]]) -> tuple[list[
     with np.errstate(all="ignore"):
         results = [_attempt(function, row) for row in rows]
         if errors := [error for _, error in results if error]:
-            _require_success(name, rows[0], errors, len(rows))
+            _require_success(name, errors, len(rows))
         values = [value for value, _ in results]
         _require_repeatable(name, values, [_attempt(function, row)[0] for row in rows])
         columns = [np.array(column) for column in causes]
@@ -126,7 +126,7 @@ def _number(result: Any) -> float:
     return np.nan if np.iscomplexobj(result) else float(result)
 
 
-def _require_success(name: str, row: Sequence[float], errors: Sequence[Exception], tried: int) -> None:
+def _require_success(name: str, errors: Sequence[Exception], tried: int) -> None:
     """Refuse a mechanism that fails at all values, unless all errors are of arithmetic."""
     are_arithmetic = all(isinstance(error, ArithmeticError) or "math " in str(error) for error in errors)
     if len(errors) < tried or are_arithmetic:

@@ -216,7 +216,7 @@ class InstanceRules:
             composition=None if old.composition is None else transform.composition(old.composition, old.scm.nodes[:-1]),
             noise_known=old.noise_known and all(multiply(v.noise, 1.0) is not None for v in changed),
             outcomes=self._transform_outcomes(transform, old),
-            knowledge=None if old.knowledge is None else self._transform_knowledge(transform, old, old.knowledge),
+            knowledge=None if old.knowledge is None else self._transform_knowledge(transform, old.knowledge),
             modes=[new for data in old.modes if (new := data.transform(transform)) is not None],
         )
 
@@ -234,7 +234,7 @@ class InstanceRules:
             order.append(free[rng.integers(len(free))])
         return [*order, reward]
 
-    def _transform_knowledge(self, transform: Transform, old: Problem, knowledge: GraphKnowledge) -> GraphKnowledge:
+    def _transform_knowledge(self, transform: Transform, knowledge: GraphKnowledge) -> GraphKnowledge:
         *others, reward = knowledge.nodes
         if self.super_arms:
             follows_arms = len(others) == len(transform.coordinates)
