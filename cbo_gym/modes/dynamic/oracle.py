@@ -212,11 +212,11 @@ class DynamicOracle(Oracle):
         others = {name: pair for name, pair in self.past_of(sequence).implemented.items() if name not in names}
         return self._mean_over_slices({**others, **changed})
 
-    def _random_value(self, count: int = SEQUENCES) -> tuple[float, float]:
+    def _random_value(self) -> tuple[float, float]:
         """Return the mean and standard error, over random sequences, of the mean over slices."""
-        situations = self._in_each_slice(self._random_sequences(count)[1])
-        values = np.mean([self._with_drawn_noise(situation, count) for situation in situations], axis=0)
-        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(count))
+        situations = self._in_each_slice(self._random_sequences(SEQUENCES)[1])
+        values = np.mean([self._with_drawn_noise(situation, SEQUENCES) for situation in situations], axis=0)
+        return float(values.mean()), float(values.std(ddof=1) / np.sqrt(SEQUENCES))
 
     def _with_drawn_noise(self, batch: Intervention, count: int) -> np.ndarray:
         noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))

@@ -52,8 +52,8 @@ SIGNIFICANT_ERRORS = 6.0
 RECOMBINATION = (0.3, 0.7)
 # Values of one variable that are held in memory at a time.
 CHUNK = 2**17
-# Random actions that are decoded at a time.
-RANDOM_ACTIONS = 2**11
+# Random actions that estimate the value of random play, and how many of them are decoded at a time.
+RANDOM_PLAYS, MAX_DECODED = 2**14, 2**11
 # Default tolerance, as a share of the gap between the optimum and a random action.
 RELATIVE_TOLERANCE = 0.002
 
@@ -396,7 +396,7 @@ class Oracle:
 
         return means
 
-    def _random_value(self, count: int = 2**14) -> tuple[float, float]:
+    def _random_value(self) -> tuple[float, float]:
         """Return the mean and standard error of E[Y | a] over random feasible actions, each with its own noise draws.
 
         The error is 0 if all actions can be enumerated, because finite spaces sample them uniformly.
@@ -405,12 +405,12 @@ class Oracle:
             batch = self.dynamics.decode_batch(enumerated)
             if (exact := self._exact_rewards(batch)) is not None:
                 return float(_keep_feasible(exact, self._is_feasible(batch, len(exact))).mean()), 0.0
-        actions = self._random_actions(count, self._seed)
-        noise = self.scm.draw_noise(np.random.default_rng(self._seed), (count, NOISE_DRAWS))
+        actions = self._random_actions(RANDOM_PLAYS, self._seed)
+        noise = self.scm.draw_noise(np.random.default_rng(self._seed), (RANDOM_PLAYS, NOISE_DRAWS))
         means, feasible = [], []
         # In blocks, because an aggregated action may have a thousand points.
-        for start in range(0, count, RANDOM_ACTIONS):
-            rows = slice(start, start + RANDOM_ACTIONS)
+        for start in range(0, RANDOM_PLAYS, MAX_DECODED):
+            rows = slice(start, start + MAX_DECODED)
             is_dict = isinstance(actions, dict)
             block = {key: column[rows] for key, column in actions.items()} if is_dict else actions[rows]
             intervention = self.dynamics.decode_batch(block)
