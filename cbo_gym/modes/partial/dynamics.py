@@ -23,7 +23,7 @@ class Stock(NamedTuple):
 
     Attributes:
         rounds: the native parameters of each round that made a node, then for each node whether it was made, 1 or 0,
-            then the values of the nodes, shape ``(t, ..., q + 2n)``; None before the first purchase.
+            then the values of the nodes, shape ``(..., q + 2n, t)``; None before the first purchase.
         spent: cost of all rounds, a number or an array of the batch's shape.
     """
 
@@ -100,23 +100,22 @@ class PartialDynamics(PartialInterface, Dynamics):
     def _values_in_stock(self, intervention: Intervention, memory: Stock) -> dict[str, tuple[Any, Any]]:
         """Return the ancestors of the chosen node in stock: node -> mask of the experiments, and its latest values."""
         *native, choice = intervention.soft
-        upstream = self._upstream[int(choice) if type(choice) is float else np.asarray(choice).astype(int)]
-        if memory.rounds is None or not upstream.any():
+        is_single = type(choice) is float
+        if memory.rounds is None or (is_single and not self._ancestors[int(choice)]):
             return {}
         width, count = self._width, len(self.scm.nodes)
-        parameters = np.array(native) if type(choice) is float else np.stack(np.broadcast_arrays(*native), axis=-1)
-        made, values = memory.rounds[..., width : width + count], memory.rounds[..., width + count :]
-        differs = np.abs(memory.rounds[..., :width] - parameters) > self._rounding
-        # Number of parameters that differ among those that enter each node or its ancestors.
-        differences = differs.astype(float) @ self._enters
-        matches = (made == 1.0) & (differences == 0.0)
-        in_stock = upstream & matches.any(axis=0)
-        last = len(matches) - 1 - matches[::-1].argmax(axis=0)
-        if in_stock.ndim == 1:
-            indices = np.flatnonzero(in_stock).tolist()
-            return {self.scm.nodes[index]: (True, values[last[index], index].item()) for index in indices}
-        latest = np.take_along_axis(values, last[None], axis=0)[0]
-        columns = zip(self.scm.nodes, np.moveaxis(in_stock, -1, 0), np.moveaxis(latest, -1, 0), strict=True)
+        parameters = np.array(native) if is_single else np.stack(np.broadcast_arrays(*native), axis=-1)
+        made, values = memory.rounds[..., width : width + count, :], memory.rounds[..., width + count :, :]
+        differs = np.abs(memory.rounds[..., :width, :] - parameters[..., None]) > self._rounding
+        # A node matches if it was made, and no parameter differs that enters it or its ancestors.
+        matches = made > self._enters @ differs.astype(float)
+        last = matches.shape[-1] - 1 - matches[..., ::-1].argmax(axis=-1)
+        if is_single:
+            in_stock = [index for index in self._ancestors[int(choice)] if matches[index, last[index]]]
+            return {self.scm.nodes[index]: (True, values[index, last[index]].item()) for index in in_stock}
+        masks = self._upstream[np.asarray(choice).astype(int)] & matches.any(axis=-1)
+        latest = np.take_along_axis(values, last[..., None], axis=-1)[..., 0]
+        columns = zip(self.scm.nodes, np.moveaxis(masks, -1, 0), np.moveaxis(latest, -1, 0), strict=True)
         return {node: (mask, value) for node, mask, value in columns if mask.any()}
 
     @cached_property
@@ -125,15 +124,20 @@ class PartialDynamics(PartialInterface, Dynamics):
         return self._makes & (np.eye(*self._makes.shape) == 0.0)
 
     @cached_property
+    def _ancestors(self) -> list[list[int]]:
+        """Indices of the nodes that each choice needs as ancestors; the last list is for ``NOTHING``."""
+        return [np.flatnonzero(needs).tolist() for needs in self._upstream]
+
+    @cached_property
     def _enters(self) -> np.ndarray:
-        """Whether each parameter enters each node or its ancestors, 1 or 0."""
+        """Whether each node or its ancestors have each parameter, 1 or 0."""
         entering = [self.entering[node] for node in self.scm.nodes]
-        return np.array([[float(index in indices) for indices in entering] for index in range(self._width)])
+        return np.array([[float(index in indices) for index in range(self._width)] for indices in entering])
 
     @cached_property
     def _rounding(self) -> np.ndarray:
-        """Largest difference at which two values of a parameter are equal."""
-        return SAME_INPUT * np.array([high - low for low, high in self.problem.action_domains])
+        """Largest difference at which two values of a parameter are equal, shape ``(q, 1)``."""
+        return SAME_INPUT * np.array([[high - low] for low, high in self.problem.action_domains])
 
     def play(self, noise: Draws, intervention: Intervention) -> Values:
         """Return the values of the nodes that were made, default values of the others, and flags of those made."""
@@ -158,10 +162,11 @@ class PartialDynamics(PartialInterface, Dynamics):
             return memory
         entries = [*intervention.soft[: self._width], *made.values(), *(values[node] for node in self.scm.nodes)]
         if is_single:
-            row = np.array(entries)
+            column = np.array(entries)
         else:
-            row = np.stack(np.broadcast_arrays(*entries, intervention.soft[-1])[:-1], axis=-1)
-        rounds = row[None] if memory.rounds is None else np.concatenate([memory.rounds, row[None]])
+            column = np.stack(np.broadcast_arrays(*entries, intervention.soft[-1])[:-1], axis=-1)
+        column = column[..., None]
+        rounds = column if memory.rounds is None else np.concatenate([memory.rounds, column], axis=-1)
         return Stock(rounds, memory.spent + self.cost(intervention))
 
     def observe_memory(self, memory: Stock) -> Observation:
