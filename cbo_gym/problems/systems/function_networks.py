@@ -87,8 +87,7 @@ def alpine2(noise_std: float = 0.0) -> Problem:
 
 def valley(x: str, y: str) -> str:
     """Return a term of the negated Rosenbrock function."""
-    across, along = f"({y} - {x} * {x})", f"(1.0 - {x})"
-    return f"(-100.0 * {across} * {across} - {along} * {along})"
+    return f"(-100.0 * (across := {y} - {x} * {x}) * across - (along := 1.0 - {x}) * along)"
 
 
 def rosenbrock(noise_std: float = 0.0, dim: int = 5) -> Problem:
