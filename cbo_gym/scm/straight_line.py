@@ -73,7 +73,11 @@ class StraightLineCode:
         Args:
             values: name of each variable that the function returns -> the code of its value.
         """
-        return compile_function("noise, soft, hard", [*self._lines, f"return {self.dictionary(values)}"], self._scope)
+        # Python builds a literal of more than 16 entries from several, which takes longer than to fill a copy.
+        self.bind("blank", dict.fromkeys(values))
+        entries = [f"values[{self.name_identifier(name)}] = {value}" for name, value in values.items()]
+        lines = [*self._lines, "values = blank.copy()", *entries, "return values"]
+        return compile_function("noise, soft, hard", lines, self._scope)
 
 
 def compile_function(arguments: str, lines: Sequence[str], scope: dict[str, Any]) -> Callable[..., Any]:
