@@ -9,7 +9,7 @@ import numpy as np
 from cbo_gym.errors import OperationError
 from cbo_gym.scm.intervention import Intervention
 from cbo_gym.scm.model import StructuralCausalModel, not_finite_error
-from cbo_gym.scm.system import NO_INTERVENTION, Draws, Values
+from cbo_gym.scm.system import NO_INTERVENTION, Draws, System, Values
 from cbo_gym.scm.values import Floats
 
 # Large enough for any use, and small enough that sums do not overflow.
@@ -36,6 +36,9 @@ class GuardedModel(StructuralCausalModel):
             if not _is_finite(values[variable.name]):
                 raise _error_of(variable.name, {name: values[name] for name in (variable.name, *variable.parents)})
         return values
+
+    # Every variable is checked, not only those asked for and their causes.
+    natural_values = System.natural_values
 
 
 def _is_finite(value: Floats) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -63,7 +63,8 @@ class StructuralCausalModel(System):
         projected = self.full_diagram.latent_projection(latents)
         self.diagram = CausalDiagram(self.nodes, projected.directed, projected.bidirected)
         self.noisy = tuple(v for v in self.variables if not isinstance(v.noise, Zero))
-        self._straight_line = _compile(self.variables)
+        self._straight_line = _compile(self.variables, by_name, self.all_names)
+        self._natural: dict[tuple[str, ...], Callable[..., Values]] = {}
 
     def _action_nodes(self) -> dict[str, tuple[int, ...]]:
         """Return the action indices of each observed node that soft actions change directly or through latents."""
@@ -77,6 +78,11 @@ class StructuralCausalModel(System):
     def propagate(self, noise: Draws, intervention: Intervention = NO_INTERVENTION) -> Values:
         """Return the values of all variables, latent ones included, in topological order; see :class:`System`."""
         return self._straight_line(noise, intervention.soft, intervention.hard)
+
+    def natural_values(self, names: tuple[str, ...], noise: Draws) -> Values:
+        if names not in self._natural:
+            self._natural[names] = _compile(self.variables, self.full_diagram.ancestors(names), names)
+        return self._natural[names](noise, (), {})
 
     @cached_property
     def parameter_dependent(self) -> frozenset[str]:
@@ -147,17 +153,26 @@ def _error_for(error: Exception, name: str, causes: Mapping[str, Floats]) -> Exc
     return mechanism_error(name, error)
 
 
-def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
-    """Compile one function that evaluates all mechanisms in order, given noise and interventions.
+def _compile(
+    variables: Sequence[Variable], computed: Collection[str], returned: Iterable[str]
+) -> Callable[..., Values]:
+    """Compile one function that evaluates mechanisms in order, given noise and interventions.
 
     A mechanism may have a method ``inline``, which returns the code of its value, given the code of its arguments; this
     saves a call.
+
+    Args:
+        variables: all variables, in topological order.
+        computed: names of the variables whose mechanisms are evaluated.
+        returned: names of those whose values are returned.
     """
     value_of = {variable.name: f"v{index}" for index, variable in enumerate(variables)}
     code = StraightLineCode(variables)
     for identifier, value in {**SCOPE, "set_value": _set_value, "error_for": _error_for}.items():
         code.bind(identifier, value)
     for i, variable in enumerate(variables):
+        if variable.name not in computed:
+            continue
         function = variable.mechanism.function if isinstance(variable.mechanism, Formula) else variable.mechanism
         mechanism, name = code.bind(f"mechanism_{i}", function), code.name_identifier(variable.name)
         causes = {parent: value_of[parent] for parent in variable.parents}
@@ -175,4 +190,4 @@ def _compile(variables: Sequence[Variable]) -> Callable[..., Values]:
             "except Exception as error:",
             f"    raise error_for(error, {name}, {code.dictionary(causes)}) from error",
         )
-    return code.compile(value_of)
+    return code.compile({name: value_of[name] for name in returned})

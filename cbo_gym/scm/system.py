@@ -103,6 +103,11 @@ class System(Structure):
         validated, because environments call it in every step; :meth:`sample` validates.
         """
 
+    def natural_values(self, names: tuple[str, ...], noise: Draws) -> Values:
+        """Return the values of some variables without intervention, in the order of ``names``."""
+        values = self.propagate(noise)
+        return {name: values[name] for name in names}
+
     @property
     def parameter_dependent(self) -> Collection[str]:
         """Variables whose values may depend on the soft parameters."""

@@ -43,6 +43,5 @@ class ContextualDynamics(ContextualInterface, Dynamics):
 
     def natural_contexts(self, noise: Draws) -> np.ndarray:
         """Return the contexts of rounds, with one more axis than the noise, of length k."""
-        values = self.scm.propagate(noise)
-        contexts = np.array([values[name] for name in self.contexts.names])
+        contexts = np.array([*self.scm.natural_values(tuple(self.contexts.names), noise).values()])
         return contexts if contexts.ndim == 1 else np.moveaxis(contexts, 0, -1)
