@@ -24,9 +24,9 @@ from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Ob
 class UnrolledNetwork(EffectNetwork):
     """Network over a slice and the previous one, with a kernel for which their effects are mostly additive.
 
-    A variable with parents in both slices is modelled as a function of all its parents, plus a function of the parents
-    in each slice. Few series then suffice to learn the effect of the previous slice, even for values of the present
-    variables outside the data.
+    A variable with parents in both slices is modelled as a function of all its parents, plus a function of each parent.
+    Few series then suffice to learn the effect of the previous slice, even for values of the present variables outside
+    the data.
     """
 
     def _mechanism_kernel(self, node: str) -> Callable[[int], Kernel]:
