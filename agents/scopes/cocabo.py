@@ -3,7 +3,7 @@
 A *scope* is a set of variables, each with the contexts on which its value may depend. The possibly optimal mixed policy
 scopes of the causal diagram are the arms of a bandit; scopes with equal variables and contexts are one arm. Each arm i
 has a GP from its variables x and contexts c to the reward. A round picks the arm with the highest
-``U_i + rho_i(n) / sqrt(n)``, where U_i is an average over contexts (see :mod:`cbo_gym.agents.scopes.arm_index`), and
+``U_i + rho_i(n) / sqrt(n_i)``, where U_i is an average over contexts (see :mod:`cbo_gym.agents.scopes.arm_index`), and
 plays the x of the arm that maximises ``mean + sqrt(beta_i(n)) std`` in the observed context.
 """
 
@@ -157,7 +157,7 @@ class CoCaBO(Agent):
         return max(self.arms, key=lambda arm: self.score(arm, contexts))
 
     def score(self, arm: ScopeArm, contexts: np.ndarray) -> float:
-        """Return the index of a played arm, ``U_i + rho_i(n) / sqrt(n)``, given the contexts of all rounds."""
+        """Return the index of a played arm, ``U_i + rho_i(n) / sqrt(n_i)``, given the contexts of all rounds."""
         bonus = self.rho * float(arm.gp.noise_scale) * self._growth(arm) / math.sqrt(len(arm.rounds))
         return self._arm_values.value(arm, contexts, self._width(arm)) + bonus
 
