@@ -69,7 +69,7 @@ def test_the_page_is_escaped_and_needs_nothing_else(awkward):
     assert '<meta name="viewport"' in page
     assert page.count('role="img" aria-label="') == 2 + 2 * 3
     assert "Nemenyi" in page
-    assert "This sweep is not complete: 76 of 90 runs have ended" in page
+    assert "This comparison is not complete: 76 of 90 runs have ended" in page
     assert len([unpacked(packed) for packed in re.findall(r'data-curves="([^"]+)"', page)]) == 1 + 3
 
 

@@ -171,8 +171,9 @@ def leaderboard(
 
     Args:
         source: a run, runs, a folder that a sweep wrote, or published results (a path, or a name of the package's).
-        beside: other folders or published results, whose runs on the environments of ``source`` are compared too. A
-            warning says if they have other numbers of rounds or other code.
+        beside: other folders or published results, whose runs on the environments of ``source`` are compared too:
+            those with the same number of rounds, or if there are none, with a warning, those with others. Another
+            warning names runs of other code.
         modes: only this feedback mode, or these; all if empty.
         envs: only environments that match this name, or one of these: :func:`cbo_gym.agent_registry.labels.matches`.
         agents: only agents that match this name, or one of these.

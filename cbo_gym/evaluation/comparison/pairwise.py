@@ -99,8 +99,8 @@ def compare(source: Source, agent: str, other: str, *, beside: Path | str | Iter
 
     Args:
         source: runs, or a folder that a sweep wrote, or published results (a path, or a name of the package's).
-        beside: other folders or published results, whose runs on the environments of ``source`` are compared too. A
-            warning says if they have other numbers of rounds or other code.
+        beside: other folders or published results, whose runs on the environments of ``source`` are compared too, as
+            in :func:`~cbo_gym.evaluation.comparison.leaderboard.leaderboard`.
         agent: label of an agent, or a name or pattern that matches a single label.
         other: label, name or pattern of the other agent.
 

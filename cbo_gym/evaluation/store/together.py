@@ -39,8 +39,9 @@ def runs_of(source: Source, beside: Path | str | Iterable[Path | str] = ()) -> I
 
     Args:
         source: Folder that a sweep wrote, published results (a path, or a name of the package's), a run, or runs.
-        beside: Other folders or published results, of which the runs on the environments of ``source`` are taken. A
-            warning says if they have other numbers of rounds or other code.
+        beside: Other folders or published results. Of their runs on the environments of ``source``, those with the
+            same numbers of rounds are taken; if there are none, those with other numbers, with a warning. Runs of other
+            code are taken with a warning too.
     """
     if isinstance(source, str | Path):
         source = runs_in(source)
@@ -56,9 +57,13 @@ def _combine_runs(runs: Iterable[Run], others: Iterable[Path | str]) -> Iterator
         yield run
     for path in others:
         summary = _Summary()
-        for run in runs_in(path):
-            if run.env in own_summary.rounds:
-                summary.add(run)
+        # The reasons why agents do not play these environments are of no use here.
+        candidates = [run for run in runs_in(path) if run.env in own_summary.rounds and run.status != "skipped"]
+        for run in candidates:
+            summary.add(run)
+        for run in candidates:
+            shared_rounds = own_summary.rounds[run.env] & summary.rounds[run.env]
+            if not shared_rounds or run.horizon in shared_rounds:
                 yield run
         _warn_of_differences(own_summary, summary, path)
 
