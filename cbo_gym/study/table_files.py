@@ -314,7 +314,7 @@ def _records(lines: Sequence[str], separator: str, source: str) -> Iterator[tupl
 
 
 def _read_workbook(content: bytes, is_name: Callable[[str], bool], source: str) -> Table:
-    """Read the first sheet of a workbook that has names of variables."""
+    """Read the sheet of a workbook that has names of variables."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _require_workbook(archive, source)
@@ -362,7 +362,7 @@ def _require_workbook(archive: zipfile.ZipFile, source: str) -> None:
 
 
 def _choose_sheet(load: Callable[..., Any], content: bytes, is_name: Callable[[str], bool], source: str) -> Table:
-    """Read the first visible sheet whose table names columns of the study, else the first that is not empty."""
+    """Read the visible sheet whose table names columns of the study, else the first that is not empty."""
     book = load(io.BytesIO(content), read_only=True, data_only=True)
 
     def formulas_of(title: str) -> Any:
@@ -370,18 +370,49 @@ def _choose_sheet(load: Callable[..., Any], content: bytes, is_name: Callable[[s
 
     visible = [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
     tables = []
-    for title in visible:
+    for index, title in enumerate(visible):
         noun = f"{source}sheet {short_repr(title)}, row"
         table = _read_sheet(book[title], partial(formulas_of, title), noun)
         if table is None:
             continue
         table = table.below_title(is_name)
         if count_names(table.names, is_name, is_first=True):
+            others = [other for other in visible[index + 1 :] if _has_header(book[other], is_name)]
+            if others:
+                raise ArgumentError(
+                    f"{source}the sheets {short_repr([title, *others])} have names of variables, and only one sheet is "
+                    "read; hide the others and import again, for each of them in turn"
+                )
+            _require_visible(book[title], table)
             return table
         tables.append(table)
     if not tables:
         raise ArgumentError(f"{source}there are no rows of data; the visible sheets {short_repr(visible)} are empty")
     return tables[0]
+
+
+def _has_header(sheet: Any, is_name: Callable[[str], bool]) -> bool:
+    """Return whether one of the first rows of a sheet names several columns of the study."""
+    sheet.reset_dimensions()
+    rows = islice(sheet.iter_rows(values_only=True), MAX_TITLE_ROWS)
+    return any(count_names(row, is_name, is_first=False) > 1 for row in rows)
+
+
+def _require_visible(sheet: Any, table: Table) -> None:
+    """Refuse hidden rows of data, of which the user may not know that they are read."""
+    with sheet._get_source() as file:
+        rows = re.findall(rb"<(?:\w+:)?row\b[^>]*>", file.read())
+    hidden = {
+        int(number[1])
+        for row in rows
+        if re.search(rb'\bhidden="(1|true)"', row) and (number := re.search(rb'\br="(\d{1,7})"', row))
+    }
+    for index, number in enumerate(table.numbers):
+        if number in hidden:
+            raise ArgumentError(
+                f"{table.label(index)} is hidden, as by a filter, and would be read; show all rows, or copy the "
+                "visible ones to another workbook"
+            )
 
 
 def _read_sheet(sheet: Any, load_formulas: Callable[[], Any], noun: str) -> Table | None:

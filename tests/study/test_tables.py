@@ -231,6 +231,14 @@ REFUSED = {
     "HTML": (b"\xef\xbb\xbf\n<html><table>", "the content is HTML or XML, .* save the table as .xlsx or CSV"),
     "JSON": ('[{"feed": 1.5, "ph": 6, "titre": 0.25}]', "the content is JSON"),
     "an OpenDocument file": (zipped(b"", "content.xml"), r"OpenDocument file \(.ods\); save the table as .xlsx"),
+    "two sheets of rounds": (
+        workbook(NAMES, ROW, more=lambda book: sheet(book, 1)),
+        r"the sheets \['Data', 'Batches'\] have names of variables, and only one sheet is read; hide the others",
+    ),
+    "a filtered row": (
+        workbook(NAMES, ROW, ROW, more=lambda book: setattr(book.active.row_dimensions[3], "hidden", True)),
+        "sheet 'Data', row 3 is hidden, as by a filter, and would be read; show all rows",
+    ),
     "a formula without its value": (workbook(NAMES, [1, "=A2+5", 1]), "row 2: the formula in B2 has no value; open"),
     "a cell far out": (
         workbook(NAMES, ROW, more=lambda book: book.active.cell(9, 16_384, 1)),
