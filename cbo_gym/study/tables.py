@@ -31,6 +31,8 @@ from cbo_gym.study.table_files import ERROR_CELL, MAX_BYTES, MAX_ROWS, Table, re
 # Cells without a value.
 MISSING = {"", "na", "n/a", "n.a.", "#n/a", "#na", "#nv", "#n/d", "<na>", "nan", "nat", "null", "none"}
 MISSING |= {"-", "\N{EN DASH}", "\N{EM DASH}", "\N{MINUS SIGN}"}
+# Numbers that programs write where nothing was measured.
+SENTINELS = {-999.0, -9999.0, -99999.0}
 # Largest numbers of characters of a cell that is read as a name, and as a number.
 MAX_NAME, MAX_NUMBER = 5_000, 100
 # Further columns of no variable that a message names.
@@ -251,6 +253,8 @@ class _Reader:
                 except ArgumentError as error:
                     raise ArgumentError(f"{table.label(index)}: the value of {name} {error}") from error
             rows.append((table.label(index), cells))
+        for name in used.values():
+            _refuse_sentinels(name, {label: cells[name] for label, cells in rows if isinstance(cells[name], float)})
         return rows
 
     def _refuse_summaries(self, table: Table, used: Mapping[int, str]) -> None:
@@ -583,6 +587,18 @@ def _number(cell: Any, comma: str) -> float | None:
     if not math.isfinite(number):
         raise ArgumentError(f"must be a finite number; given {short_repr(cell)}")
     return number
+
+
+def _refuse_sentinels(name: str, numbers: Mapping[str, float]) -> None:
+    """Refuse numbers of :data:`SENTINELS` among numbers that are not negative, given label of a row -> number."""
+    others = set(numbers.values()) - SENTINELS
+    if others and min(others) >= 0.0:
+        for label, number in numbers.items():
+            if number in SENTINELS:
+                raise ArgumentError(
+                    f"{label}: the value of {name} is {number:g}, which programs write where nothing was measured; "
+                    "leave such cells empty"
+                )
 
 
 def _label(cell: Any, labels: Sequence[str]) -> Any:

@@ -231,6 +231,7 @@ REFUSED = {
     "HTML": (b"\xef\xbb\xbf\n<html><table>", "the content is HTML or XML, .* save the table as .xlsx or CSV"),
     "JSON": ('[{"feed": 1.5, "ph": 6, "titre": 0.25}]', "the content is JSON"),
     "an OpenDocument file": (zipped(b"", "content.xml"), r"OpenDocument file \(.ods\); save the table as .xlsx"),
+    "a code for a missing value": (HEAD + "1,6,0.2\n1,6,-999\n", "line 3: the value of titre is -999, which programs"),
     "two sheets of rounds": (
         workbook(NAMES, ROW, more=lambda book: sheet(book, 1)),
         r"the sheets \['Data', 'Batches'\] have names of variables, and only one sheet is read; hide the others",
