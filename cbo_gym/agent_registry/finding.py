@@ -148,6 +148,7 @@ def require_agent(agent: Any) -> Any:
     if missing:
         raise ArgumentTypeError(
             f"{type(agent).__name__} is not an agent: it lacks {missing}; agents have the methods {list(AGENT_METHODS)}"
+            f"{'; cbo_gym.sweep plays several agents' if isinstance(agent, list | tuple) else ''}"
         )
     return agent
 

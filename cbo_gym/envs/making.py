@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from cbo_gym._util.arguments import whole_number
@@ -24,8 +27,8 @@ def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
     """Return the id of an environment and its parameters.
 
     Args:
-        env: an id, optionally with parameters, ``"CBO/BinaryTree-v0(depth=3)"``; a Spec; or an environment from
-            ``gym.make``, for its id and parameters.
+        env: an id, optionally with parameters, ``"CBO/BinaryTree-v0(depth=3)"``, of the newest version if it names
+            none; a Spec; or an environment from ``gym.make``, for its id and parameters.
         parameters: further parameters.
 
     Raises:
@@ -39,10 +42,11 @@ def env_spec(env: Any, parameters: Mapping[str, Any] | None = None) -> Spec:
 
 def _spec_of(env: Any) -> Spec:
     if isinstance(env, str):
-        return Spec.parse(env)
+        return _with_version(Spec.parse(env))
     if not isinstance(env, gym.Env) or not isinstance(env.unwrapped, CausalBanditEnv):
         raise ArgumentTypeError(
-            f"give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given {short_repr(env)}"
+            "give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym, with your own problem "
+            f"gym.make('CBO/Custom-v0', problem=problem); given {short_repr(env)}"
         )
     wrapped: Any = env
     while isinstance(wrapped, gym.Wrapper):
@@ -61,6 +65,16 @@ def _spec_of(env: Any) -> Spec:
     registered = gym.spec(spec.id).kwargs
     changed = {name: value for name, value in spec.kwargs.items() if str(registered.get(name, ...)) != str(value)}
     return Spec(spec.id).with_parameters(changed)
+
+
+def _with_version(spec: Spec) -> Spec:
+    """Add the newest version to an id without one, as ``gym.make`` does."""
+    # An id that cannot be read is reported when the environment is made.
+    with suppress(gym.error.Error):
+        namespace, name, version = parse_env_id(spec.name)
+        if version is None and (newest := find_highest_version(namespace, name)) is not None:
+            return replace(spec, name=get_env_id(namespace, name, newest))
+    return spec
 
 
 def rounds_of(env: Any) -> int | None:

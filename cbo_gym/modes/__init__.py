@@ -72,7 +72,7 @@ def make_dynamics(problem: str | Problem, mode: Mode | str, **parameters: Any) -
         raise ArgumentError(
             f"{_name(problem)} in {mode} mode has no parameter {', '.join(unknown)}{hints or ';'} it takes "
             f"{', '.join(sorted(keywords)) or 'none'}, and as every environment {', '.join(shared_keywords)}; "
-            "gym.make takes the number of rounds as max_episode_steps"
+            "gym.make takes the number of rounds as max_episode_steps, evaluate and sweep take it as horizon"
         )
     built = build_problem(problem, **{key: value for key, value in parameters.items() if key not in mode_keywords})
     built = _with_outcomes(built, outcome_arguments)

@@ -146,7 +146,7 @@ def test_a_parameter_is_checked_against_those_of_the_mode_and_of_the_builder():
         "alpine2 in aggregated mode has no parameter max_interventions; it takes arity, integral, noise_std, points, "
         "and as every environment constraints, costs, graph, graph_missing, graph_added, graph_reversed, "
         "graph_omitted, graph_seed, graph_candidates, instance; "
-        "gym.make takes the number of rounds as max_episode_steps"
+        "gym.make takes the number of rounds as max_episode_steps, evaluate and sweep take it as horizon"
     )
     with pytest.raises(ArgumentError, match=r"Alpine2 in hard mode has no parameter noise_std; it takes"):
         make_dynamics(build_problem(ALPINE2), "hard", noise_std=1.0)

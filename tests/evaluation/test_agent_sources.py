@@ -126,6 +126,8 @@ def test_an_environment_that_is_made_stands_for_its_id_its_parameters_and_rounds
     run = evaluate(Centre, env, 0)
     assert (run.env, run.horizon, run.agent) == ("CBO/BinaryTree-v0(depth=3)", 4, "Centre")
     assert env.unwrapped.round == 0
+    # Of an id without a version the newest is meant.
+    assert evaluate("Random", "CBO/SSEMPeriodic", 0, horizon=1).env == "CBO/SSEMPeriodic-v1"
     named = evaluate(Centre(), "CBO/BinaryTree-v0(depth=3)", 0, horizon=4)
     assert run.curve("reward").tolist() == named.curve("reward").tolist()
     assert evaluate(Centre, env, 0, horizon=2).horizon == 2
@@ -138,7 +140,7 @@ def test_an_environment_that_is_made_stands_for_its_id_its_parameters_and_rounds
     [
         (lambda: FlattenAction(gym.make(ENV)), "FlattenAction changes the environment.*; give env.unwrapped"),
         (lambda: gym.make("CartPole-v1"), "give the id of an environment, 'CBO/Alpine2-v0'"),
-        (lambda: 3, "give the id of an environment, 'CBO/Alpine2-v0', or an environment of cbo_gym; given 3"),
+        (lambda: 3, "an environment of cbo_gym, with your own problem gym.make.*; given 3"),
     ],
 )
 def test_other_environments_are_refused(given, message):

@@ -253,7 +253,9 @@ def test_a_sweep_that_is_half_done_says_what_its_numbers_rest_on():
     runs += [made_up_run("B", seed, [0.5]) for seed in range(2)]
     board = leaderboard(runs)
     assert [row[:3] for row in overall_table(board, "soft").lines] == [["A", "2 of 2", "3"], ["B", "1 of 2", "2 of 3"]]
-    assert completeness(board).startswith("This comparison is not complete: 8 of 12 runs have ended (3 seeds of every agent")
+    assert completeness(board).startswith(
+        "This comparison is not complete: 8 of 12 runs have ended (3 seeds of every agent"
+    )
     assert completeness(leaderboard(runs[:6])) == ""
 
 

@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from cbo_gym.errors import ArgumentError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError
 from cbo_gym.evaluation import Run
 from cbo_gym.evaluation.comparison import pairwise as paired
 from cbo_gym.evaluation.comparison.pairwise import compare, least_p_value, over_envs, sign_flip_p_value
@@ -110,9 +110,10 @@ def test_only_what_both_have_played_counts_and_a_failure_as_random_play():
         ("C", "B", "no run is of 'C'; there are A"),
         ("A(x=1)", "B", "no environment with the same seed .*; .* has CBO/Dropwave-v0, T=5 with seeds 0; B has .* 7"),
         ("B", "Failing", "Failing has finished no run"),
+        (Run, "B", "give the label of an agent, one of .*; given <class"),
     ],
 )
 def test_what_cannot_be_compared(agent, other, message):
     given = [run("A(x=1)", 0, 0.5), run("A(x=2)", 0, 0.5), run("B", 7, 0.5), run("Failing", 7, 0, status="failed")]
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=message):
         compare(given, agent, other)

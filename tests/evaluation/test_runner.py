@@ -104,6 +104,7 @@ def test_names_import_paths_and_parameters():
         ("tests.support.agents:Nonsense(bad=1)", "CBO/Dropwave-v0", ValueError, "cannot create .*bad"),
         (Incomplete(), "CBO/Dropwave-v0", TypeError, r"lacks \['reset', 'update', 'recommend'\]"),
         (3, "CBO/Dropwave-v0", TypeError, "int is not an agent"),
+        (["Random", "UCB"], "CBO/Dropwave-v0", TypeError, "list is not an agent.*; cbo_gym.sweep plays several agents"),
         (NoModes(), "CBO/ToyGraph-v0", UnsupportedModeError, r"NoModes plays no mode: set modes = .*{Mode.HARD}"),
         (SoftOnly(), "CBO/ToyGraph-v0", UnsupportedModeError, "SoftOnly plays soft; CBO/ToyGraph-v0 is hard"),
         (Nonsense(), "CBO/Dropwave-v0", AgentError, r"Nonsense on CBO/Dropwave-v0, seed 0, round 3: .*\[0, 1\]"),

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from cbo_gym.agent_registry.labels import matches
-from cbo_gym.errors import ArgumentError, name_hint
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, name_hint, short_repr
 from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width, with_ends
 from cbo_gym.evaluation.metrics.registry import METRICS
@@ -141,6 +141,8 @@ def compare(source: Source, agent: str, other: str, *, beside: Path | str | Iter
 
 
 def _label(name: str, labels: list[str]) -> str:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"give the label of an agent, one of {short_repr(labels)}; given {short_repr(name)}")
     if name in labels:
         return name
     matching = [label for label in labels if matches(label, [name])]

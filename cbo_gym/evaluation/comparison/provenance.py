@@ -42,8 +42,8 @@ def _unfinished_runs(board: Leaderboard) -> str:
     if count >= expected:
         return ""
     return (
-        f"This comparison is not complete: {count} of {expected} runs have ended ({board.seeds} seeds of every agent on "
-        "every environment of the modes that it plays). Numbers say how many seeds they rest on."
+        f"This comparison is not complete: {count} of {expected} runs have ended ({board.seeds} seeds of every agent "
+        "on every environment of the modes that it plays). Numbers say how many seeds they rest on."
     )
 
 
