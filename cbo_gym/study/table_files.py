@@ -403,9 +403,9 @@ def _require_visible(sheet: Any, table: Table) -> None:
     with sheet._get_source() as file:
         rows = re.findall(rb"<(?:\w+:)?row\b[^>]*>", file.read())
     hidden = {
-        int(number[1])
+        int(position[1])
         for row in rows
-        if re.search(rb'\bhidden="(1|true)"', row) and (number := re.search(rb'\br="(\d{1,7})"', row))
+        if re.search(rb'\bhidden="(1|true)"', row) and (position := re.search(rb'\br="(\d{1,7})"', row))
     }
     for index, number in enumerate(table.numbers):
         if number in hidden:
