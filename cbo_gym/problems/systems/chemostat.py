@@ -41,6 +41,7 @@ MASS_RATIO = 5.0
 ALGAE_UPTAKE, ALGAE_HALF = 3.3, 4.3
 # Uptake by rotifers, F_B(P) = r_B P^kappa / (K_B^kappa + P^kappa): r_B per day, K_B in umol N/l, and kappa.
 ROTIFER_UPTAKE, ROTIFER_HALF, ROTIFER_POWER = 2.25, 15.0, 1.25
+HALF_FOOD = ROTIFER_HALF**ROTIFER_POWER
 DOMAINS = {"N_in": (60.0, 100.0), "J": (0.0, 36.0), "A": (0.0, 180.0)}
 MAX_DAYS = 100
 
@@ -148,16 +149,13 @@ def _algae_uptake(nitrogen: Floats) -> Floats:
 
 def _rotifer_uptake(algae: Floats) -> Floats:
     food = algae**ROTIFER_POWER
-    return ROTIFER_UPTAKE * food / (ROTIFER_HALF**ROTIFER_POWER + food)
+    return ROTIFER_UPTAKE * food / (HALF_FOOD + food)
 
 
-def _after_a_day(start: Floats, loss: Floats, gain: Floats) -> Floats:
-    """Return the solution after a day of dx/dt = gain - loss x."""
+def _after_a_day(start: Floats, loss: Floats, gain: Floats, u: Floats) -> Floats:
+    """Return the solution after a day of dx/dt = gain - loss x, with noise added to its square root."""
     remaining = E ** (-loss)
-    return start * remaining + gain * (1.0 - remaining) / loss
-
-
-def _add_noise(forecast: Floats, u: Floats) -> Floats:
+    forecast = start * remaining + gain * (1.0 - remaining) / loss
     root = non_negative(forecast**0.5 + u)
     return root * root
 
@@ -165,7 +163,7 @@ def _add_noise(forecast: Floats, u: Floats) -> Floats:
 def nitrogen(uptake: Floats, before: Floats, algae_before: Floats, external: Floats, u: Floats) -> Floats:
     """Return dissolved nitrogen, umol N/l: dN = delta (N_in - N) - F_P(N) P, with F_P(N) / N at yesterday's value."""
     loss = DILUTION + uptake * ALGAE_UPTAKE * algae_before / (ALGAE_HALF + before)
-    return _add_noise(_after_a_day(before, loss, DILUTION * external), u)
+    return _after_a_day(before, loss, DILUTION * external, u)
 
 
 def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: Floats) -> Floats:
@@ -174,7 +172,7 @@ def algae(gain: Floats, loss: Floats, before: Floats, nitrogen_now: Floats, u: F
     Algae turn over in less than a day, so ``gain`` includes the typical stock that grows, not yesterday's. The grazers
     are not parents in the paper's Eq. 10; they are part of ``loss``.
     """
-    return _add_noise(_after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now)), u)
+    return _after_a_day(before, loss * DILUTION, gain * _algae_uptake(nitrogen_now), u)
 
 
 def juveniles(
@@ -182,24 +180,24 @@ def juveniles(
 ) -> Floats:
     """Return juveniles per ml: dJ = R_J - (m + delta) J with R_J = F_B(P) A exp(-delta theta)."""
     hatching = HATCHED * _rotifer_uptake(algae_now) * adults_before
-    return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching), u)
+    return _after_a_day(before, loss * (MORTALITY + DILUTION), gain * hatching, u)
 
 
 def adults(gain: Floats, loss: Floats, algae_now: Floats, before: Floats, u: Floats) -> Floats:
     """Return adults per ml: dA = beta R_A - (m + delta) A, where maturing, R_A, is a share of the eggs F_B(P) A."""
     maturing = MASS_RATIO * _rotifer_uptake(algae_now) * before
-    return _add_noise(_after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing), u)
+    return _after_a_day(before, loss * (MORTALITY + DILUTION), gain * maturing, u)
 
 
 def eggs(gain: Floats, loss: Floats, before: Floats, algae_now: Floats, adults_now: Floats, u: Floats) -> Floats:
     """Return eggs per ml: dE = F_B(P) A (1 - exp(-delta theta)) - delta E; ``loss`` includes hatching."""
     laid = (1.0 - HATCHED) * _rotifer_uptake(algae_now) * adults_now
-    return _add_noise(_after_a_day(before, loss * DILUTION, gain * laid), u)
+    return _after_a_day(before, loss * DILUTION, gain * laid, u)
 
 
 def dead(gain: Floats, loss: Floats, before: Floats, juveniles_now: Floats, adults_now: Floats, u: Floats) -> Floats:
     """Return dead animals per ml: dD = m (J + A) - delta D."""
-    return _add_noise(_after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now)), u)
+    return _after_a_day(before, loss * DILUTION, gain * MORTALITY * (juveniles_now + adults_now), u)
 
 
 def _negated_dead(*args: Floats) -> Floats:
