@@ -335,15 +335,14 @@ class _Functions:
         rows = [
             " + ".join([f"s{i}", *(f"{inner[i, j].item()!r} * f{j}" for j in indices if inner[i, j])]) for i in indices
         ]
-        joined = {letter: ", ".join(f"{letter}{i}" for i in indices) for letter in "syfo"}
+        joined = {letter: ", ".join(f"{letter}{i}" for i in indices) for letter in "syf"}
         settled = [f"abs(y{i} - o{i}) <= {TOLERANCE} * (1.0 + abs(y{i}))" for i in indices]
         values = [f"f{i} = {formula.format(i)}" for i, formula in enumerate(formulas)]
-        sweep = [f"y{i} = {row}; {value}" for i, (row, value) in enumerate(zip(rows, values, strict=True))]
+        sweep = [f"o{i} = y{i}; y{i} = {row}; {value}" for i, (row, value) in enumerate(zip(rows, values, strict=True))]
         lines = [
             f"[{joined['s']}] = [{joined['y']}] = start",
             *values,
             f"for _ in range({MAX_ITERATIONS}):",
-            f"    [{joined['o']}] = [{joined['y']}]",
             *(f"    {line}" for line in sweep),
             f"    if {' and '.join(settled) or 'True'}:",
             f"        return [{joined['f']}]",
