@@ -18,6 +18,7 @@ from cbo_gym.envs.snapshot import Snapshot
 from cbo_gym.modes import make_dynamics
 from cbo_gym.modes.oracles.constrained import require_feasible
 from cbo_gym.problems import Problem
+from cbo_gym.problems.outcomes import COST
 from cbo_gym.scm import Intervention, System
 from cbo_gym.scm.model import not_finite_error
 from cbo_gym.scm.system import Draws, Values
@@ -195,12 +196,13 @@ class CausalBanditEnv(gym.Env[Observation, Action]):
 
     def _info(self, intervention: Intervention, reward: Any) -> StepInfo:
         """Return the ``info`` of a round, given its intervention and its reward."""
-        info = {"round": self.round, "intervention": self._describe(intervention)}
+        info: StepInfo = {"round": self.round, "intervention": self._describe(intervention)}
         if self._has_objectives:
             pairs = zip(self.problem.outcomes.objectives, reward.tolist(), strict=True)
             info["objectives"] = {objective.name: objective.sign * value for objective, value in pairs}
         if self._has_costs:
-            info["cost"] = self.dynamics.cost(intervention)
+            is_objective = self.problem.outcomes.has_cost_objective
+            info["cost"] = info["objectives"][COST] if is_objective else self.dynamics.cost(intervention)
         return info
 
     def to_intervention(self, action: Action) -> Intervention:

@@ -71,7 +71,7 @@ class Outcomes:
             rewards[..., index] = objective.sign * values[objective.name]
         return rewards
 
-    @property
+    @cached_property
     def has_cost_objective(self) -> bool:
         """Whether the cost of a round is an objective."""
         return any(objective.name == COST for objective in self.objectives)
