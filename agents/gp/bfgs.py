@@ -58,41 +58,45 @@ def maximise(
         inverses: initial :attr:`Ascents.inverses`, from similar functions; None if unknown.
     """
     count, dim = starts.shape
-    points = np.clip(starts, lower, upper)
+    points = np.minimum(np.maximum(starts, lower), upper)
     inverses = np.zeros((count, dim, dim)) if inverses is None else inverses.copy()
     values, slopes = functions(points, np.arange(count))
-    steps, sizes = np.zeros_like(points), np.zeros(count)
+    ends = Ascents(points.copy(), values.copy(), inverses.copy())
+    steps = _directions(points, slopes, inverses, lower, upper)
+    # All arrays have one row for each ascent that has not ended; ``active`` are the indices of their functions.
+    active: np.ndarray = np.arange(count)
+    sizes: np.ndarray = np.ones(count)
     shrinks, steps_taken = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
-    # Ascents that need a new direction, and those that have not ended.
-    arrived = running = np.isfinite(values)
-    while running.any():
-        steps[arrived] = _directions(points[arrived], slopes[arrived], inverses[arrived], lower, upper)
-        sizes[arrived], shrinks[arrived] = 1.0, 0
-        running = running & (np.abs(steps).max(-1) > 0.0)
-        active = running.nonzero()[0]
+    running = np.isfinite(values) & steps.any(-1)
+    while True:
+        if not running.all():
+            ends.points[active], ends.values[active], ends.inverses[active] = points, values, inverses
+            active, points, values, slopes, inverses, steps, sizes, shrinks, steps_taken = (
+                state[running]
+                for state in (active, points, values, slopes, inverses, steps, sizes, shrinks, steps_taken)
+            )
         if not len(active):
-            break
-        trial = np.clip(points[active] + sizes[active, None] * steps[active], lower, upper)
-        moves = trial - points[active]
+            return ends
+        trial = np.minimum(np.maximum(points + sizes[:, None] * steps, lower), upper)
+        moves = trial - points
         trial_values, trial_slopes = functions(trial, active)
-        rise = (moves * slopes[active]).sum(-1)
-        accepted = trial_values >= values[active] + SUFFICIENT * rise
-        moved, stayed = active[accepted], active[~accepted]
-        inverses[moved] = _update_inverses(inverses[moved], moves[accepted], slopes[moved] - trial_slopes[accepted])
-        gains = trial_values[accepted] - values[moved]
-        scale = np.maximum(1.0, np.maximum(np.abs(values[moved]), np.abs(trial_values[accepted])))
-        points[moved], values[moved], slopes[moved] = trial[accepted], trial_values[accepted], trial_slopes[accepted]
-        steps_taken[moved] += 1
-        running[moved] = (gains > gain * scale) & (steps_taken[moved] < iterations)
-        # Shrink the other steps to the vertex of the parabola through both values and the slope.
+        rise, gains = (moves * slopes).sum(-1), trial_values - values
+        accepted = trial_values >= values + SUFFICIENT * rise
+        scale = np.maximum(1.0, np.maximum(np.abs(values), np.abs(trial_values)))
+        steps_taken += accepted
+        # Shrink a step that is not accepted to the vertex of the parabola through both values and the slope.
         with np.errstate(all="ignore"):
-            vertex = 0.5 * rise[~accepted] / (rise[~accepted] - trial_values[~accepted] + values[stayed])
-        sizes[stayed] *= np.clip(np.nan_to_num(vertex, nan=0.0), MIN_SHRINK, MAX_SHRINK)
-        shrinks[stayed] += 1
-        running[stayed] = shrinks[stayed] < MAX_SHRINKS
-        arrived = np.zeros(count, dtype=bool)
-        arrived[moved] = running[moved]
-    return Ascents(points, values, inverses)
+            vertex = np.nan_to_num(0.5 * rise / (rise - trial_values + values), nan=0.0)
+        sizes = np.where(accepted, 1.0, sizes * np.minimum(np.maximum(vertex, MIN_SHRINK), MAX_SHRINK))
+        shrinks = np.where(accepted, 0, shrinks + 1)
+        running = np.where(accepted, (gains > gain * scale) & (steps_taken < iterations), shrinks < MAX_SHRINKS)
+        column = accepted[:, None]
+        updated = _update_inverses(inverses, moves, slopes - trial_slopes)
+        inverses = np.where(column[..., None], updated, inverses)
+        points, slopes = np.where(column, trial, points), np.where(column, trial_slopes, slopes)
+        values = np.where(accepted, trial_values, values)
+        steps = np.where(column, _directions(points, slopes, inverses, lower, upper), steps)
+        running &= steps.any(-1)
 
 
 def _directions(
@@ -117,7 +121,7 @@ def _update_inverses(inverses: np.ndarray, moves: np.ndarray, changes: np.ndarra
     safe = np.where(is_curved, product, 1.0)
     scale = safe / np.maximum((changes**2).sum(-1), 1e-300)
     identity = np.eye(moves.shape[-1])
-    is_first = np.abs(inverses).max((-2, -1), initial=0.0) == 0.0
+    is_first = np.logical_not(inverses.any((-2, -1)))
     before = np.where(is_first[:, None, None], scale[:, None, None] * identity, inverses)
     shear = identity - moves[:, :, None] * changes[:, None] / safe[:, None, None]
     after = shear @ before @ shear.transpose(0, 2, 1) + moves[:, :, None] * moves[:, None] / safe[:, None, None]

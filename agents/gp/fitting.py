@@ -200,9 +200,11 @@ class LogPosterior:
             theta = starts[active]
             theta[:, self._free] = values
             density, slope = self(theta, row_array[active].tolist())
-            return density, slope[:, self._free]
+            return density, slope.compress(self._free, 1)
 
-        ascents = maximise(densities, starts[:, self._free], self._lower, self._upper, iterations, gain, inverses)
+        ascents = maximise(
+            densities, starts.compress(self._free, 1), self._lower, self._upper, iterations, gain, inverses
+        )
         ends = starts.copy()
         ends[:, self._free] = ascents.points
         return replace(ascents, points=ends)
