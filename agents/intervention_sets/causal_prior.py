@@ -348,13 +348,14 @@ def causal_kernel(dim: int) -> Kernel:
     return Sum(OnColumns(smooth, slice(dim - 1)), OnColumns(Dot(), slice(dim - 1, dim)))
 
 
+# Cached, because every estimate of an effect needs it.
+@lru_cache(maxsize=256)
 def can_be_simulated(diagram: CausalDiagram, target: frozenset[str], reward: str) -> bool:
     """Return whether, under do(target), no latent confounder affects the reward or its ancestors, targets excepted."""
     simulated = diagram.mutilate(target).ancestors([reward]) - target
     return not any(pair & simulated for pair in diagram.bidirected)
 
 
-# Cached, because every estimate of an effect needs it.
 @lru_cache(maxsize=256)
 def adjustment_set(diagram: CausalDiagram, target: frozenset[str], reward: str) -> frozenset[str] | None:
     """Return a minimal set that satisfies the back-door criterion for ``target`` on ``reward``, or None.
