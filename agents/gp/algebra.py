@@ -22,34 +22,35 @@ class Operation(Kernel):
 
     Args:
         parts: the kernels.
-        hyperparameters: the operation's own hyper-parameters; None if it has none.
+        own: the operation's own hyper-parameters; None if it has none.
+        key: what else distinguishes its structure.
     """
 
-    def __init__(self, parts: Sequence[Kernel], hyperparameters: Hyperparameters | None = None) -> None:
+    def __init__(self, parts: Sequence[Kernel], own: Hyperparameters | None = None, key: Hashable = None) -> None:
+        self._own = Hyperparameters.flat([]) if own is None else own
+        self._key = key
+        self._set_parts(parts)
+
+    def _set_parts(self, parts: Sequence[Kernel]) -> None:
         self.parts = tuple(parts)
-        self._own = Hyperparameters.flat([]) if hyperparameters is None else hyperparameters
-        self._sizes = [len(self._own), *(len(part.hyperparameters) for part in parts)]
-
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return Hyperparameters.join([self._own, *(part.hyperparameters for part in self.parts)])
-
-    @property
-    def structure(self) -> Hashable:
-        return type(self), *(part.structure for part in self.parts)
+        vectors = [self._own, *(part.hyperparameters for part in parts)]
+        self._sizes = [len(vector) for vector in vectors]
+        self.hyperparameters = Hyperparameters.join(vectors)
+        self.structure = type(self), self._key, *(part.structure for part in parts)
 
     def set_zeros(self, zeros: Tensor) -> None:
         for part in self.parts:
             part.set_zeros(zeros)
+        self._set_parts(self.parts)
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         copied = copy(self)
-        copied.parts = tuple(part.with_categories(categories) for part in self.parts)
+        copied._set_parts([part.with_categories(categories) for part in self.parts])
         return copied
 
     def split(self, theta: Tensor) -> list[Tensor]:
         """Split ``... x k`` into the operation's own hyper-parameters and those of each part, ``... x k_i`` each."""
-        return list(theta.split(self._sizes, -1))
+        return list(theta.split_with_sizes(self._sizes, -1))
 
     def with_lengthscale(self, length: float) -> Tensor:
         return torch.cat([self._own.start, *(part.with_lengthscale(length) for part in self.parts)])
@@ -164,15 +165,11 @@ class OnColumns(Operation):
     """
 
     def __init__(self, kernel: Kernel, columns: slice) -> None:
-        super().__init__([kernel])
+        super().__init__([kernel], key=(columns.start, columns.stop))
         self.columns = columns
 
-    @property
-    def structure(self) -> Hashable:
-        return super().structure, self.columns.start, self.columns.stop
-
     def set_zeros(self, zeros: Tensor) -> None:
-        self.parts[0].set_zeros(zeros[self.columns])
+        super().set_zeros(zeros[self.columns])
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         first, stop = self.columns.start or 0, self.columns.stop
@@ -181,10 +178,11 @@ class OnColumns(Operation):
         )
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
-        function = self.parts[0].at(theta, data[..., self.columns], log_scale)
+        selected_data = data[..., self.columns]
+        function = self.parts[0].at(theta, selected_data, log_scale)
 
         def covariance(points: Tensor) -> Covariance:
-            selected = points[..., self.columns]
+            selected = selected_data if points is data else points[..., self.columns]
             # All samples of a rollout have the same action, so that its covariances are computed once.
             has_samples = selected.dim() == 3 and data.dim() < 3 and selected.shape[1] > 1
             if has_samples and self.parts[0].broadcasts_gradients and (selected == selected[:, :1]).all():
@@ -222,16 +220,9 @@ class Stacked(Operation):
     """
 
     def __init__(self, kernel: Kernel, dim: int) -> None:
-        super().__init__([kernel])
+        super().__init__([kernel], key=dim)
         self._dim = dim
-
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return Hyperparameters.join([self.parts[0].hyperparameters] * self._dim)
-
-    @property
-    def structure(self) -> Hashable:
-        return super().structure, self._dim
+        self.hyperparameters = Hyperparameters.join([kernel.hyperparameters] * dim)
 
     # Categories are not supported.
     with_categories = Kernel.with_categories

@@ -130,7 +130,8 @@ class LogPosterior:
             for start in range(0, len(rows), size):
                 data = self._select(tuple(rows[start : start + size]))
                 results.append(function(torch.from_numpy(theta[start : start + size]).to(data[0]), data))
-            return [torch.cat(blocks).cpu().numpy() for blocks in zip(*results, strict=True)]
+        blocks_of_each = zip(*results, strict=True)
+        return [(torch.cat(blocks) if len(results) > 1 else blocks[0]).cpu().numpy() for blocks in blocks_of_each]
 
     def _select(self, rows: tuple[int, ...]) -> list[Tensor]:
         """Return the data and priors of some of the regressions."""

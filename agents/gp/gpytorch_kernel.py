@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpytorch
@@ -32,9 +32,11 @@ class GPyTorchKernel(Kernel):
         parameters, limits = get_parameters_and_bounds(module)
         self._tensors = list(parameters.values())
         self._sizes = [tensor.numel() for tensor in self._tensors]
-        self._raw = Hyperparameters.flat(self._values())
+        self.hyperparameters = Hyperparameters.flat(self._values())
+        # No two kernels are computed together.
+        self.structure = object()
         unlimited = (-math.inf, math.inf)
-        for index, bounds in enumerate((self._raw.lower, self._raw.upper)):
+        for index, bounds in enumerate((self.hyperparameters.lower, self.hyperparameters.upper)):
             for parameter_bounds, name in zip(bounds.split(self._sizes), parameters, strict=True):
                 parameter_bounds[:] = torch.as_tensor(limits.get(name, unlimited)[index])
         self._priors = list(module.named_priors())
@@ -42,16 +44,8 @@ class GPyTorchKernel(Kernel):
     def _values(self) -> list[float]:
         return [float(value) for tensor in self._tensors for value in tensor.detach().flatten()]
 
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return self._raw
-
-    @property
-    def structure(self) -> Hashable:
-        return id(self)
-
     def with_lengthscale(self, length: float) -> Tensor:
-        self._set(self._raw.start)
+        self._set(self.hyperparameters.start)
         for kernel in self._module.modules():
             if isinstance(kernel, gpytorch.kernels.Kernel) and kernel.has_lengthscale:
                 kernel.lengthscale = length
@@ -63,7 +57,7 @@ class GPyTorchKernel(Kernel):
             return torch.stack([torch.zeros((), dtype=torch.float64), *densities]).sum()
 
         total, gradient = super().log_prior(theta, prior)
-        count = len(self._raw)
+        count = len(self.hyperparameters)
         results = [self._with_slope(values[:count], density, torch.ones_like) for values in theta]
         gradient[:, :count] = torch.stack([slope for _, slope in results])
         return total + torch.stack([value for value, _ in results]), gradient

@@ -52,21 +52,15 @@ class Kernel(ABC):
     """Prior covariance of functions of d inputs.
 
     Attributes:
+        hyperparameters: the k hyper-parameters, with their priors.
+        structure: key that two kernels must share to be computed together, each with its own hyper-parameters.
         broadcasts_gradients: whether ``to_points`` at points ``b x 1 x d`` also takes gradients ``b x s x n``, of s
             samples that share the points.
     """
 
+    hyperparameters: Hyperparameters
+    structure: Hashable
     broadcasts_gradients = False
-
-    @property
-    @abstractmethod
-    def hyperparameters(self) -> Hyperparameters:
-        """The k hyper-parameters, with their priors."""
-
-    @property
-    @abstractmethod
-    def structure(self) -> Hashable:
-        """Key that two kernels must share to be computed together, each with its own hyper-parameters."""
 
     @abstractmethod
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
@@ -148,7 +142,8 @@ class SquaredExponential(Kernel):
             lengthscales = Hyperparameters.lognormal([location] * dim, [scale] * dim)
             lengthscales.lower[:] = math.log(MIN_LENGTHSCALE)
         lengthscales.is_lengthscale[:] = True
-        self._lengthscales = lengthscales
+        self.hyperparameters = lengthscales
+        self.structure = type(self), dim, tuple(lengthscales.lower.tolist())
 
     @classmethod
     def with_gamma_prior(cls, dim: int) -> SquaredExponential:
@@ -159,14 +154,6 @@ class SquaredExponential(Kernel):
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         return OneHot(self, categories) if categories else self
-
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return self._lengthscales
-
-    @property
-    def structure(self) -> Hashable:
-        return type(self), self.dim, tuple(self._lengthscales.lower.tolist())
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         # The exponent of scaled points a and b is one inner product, of (a, -|a|^2 / 2, 1) and (b, 1, -|b|^2 / 2).
@@ -226,20 +213,14 @@ class OneHot(Kernel):
     broadcasts_gradients = True
 
     def __init__(self, kernel: SquaredExponential, categories: Mapping[int, int]) -> None:
-        self._kernel, self._categories = kernel, dict(categories)
+        self.hyperparameters = kernel.hyperparameters
+        self.structure = kernel.structure, tuple(categories.items())
+        self._dim, self._categories = kernel.dim, categories
         # For each column of the encoding, the index of its input.
         self._inputs = torch.tensor(
             [index for index in range(kernel.dim) for _ in range(self._categories.get(index, 1))]
         )
         self._expanded = SquaredExponential(len(self._inputs))
-
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return self._kernel.hyperparameters
-
-    @property
-    def structure(self) -> Hashable:
-        return self._kernel.structure, tuple(self._categories.items())
 
     def _expand(self, points: Tensor) -> Tensor:
         """Return points with one-hot encoded categories, ``... x d`` to ``... x k``."""
@@ -255,7 +236,7 @@ class OneHot(Kernel):
 
     def _sum(self, gradient: Tensor) -> Tensor:
         """Return the sum of the columns of each input, ``... x k`` to ``... x d``."""
-        sums = gradient.new_zeros(*gradient.shape[:-1], self._kernel.dim)
+        sums = gradient.new_zeros(*gradient.shape[:-1], self._dim)
         return sums.index_add_(-1, self._inputs.to(gradient.device), gradient)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
@@ -294,25 +275,18 @@ class Affine(Kernel):
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self._hyperparameters = Hyperparameters.join(
+        self.structure = type(self), dim
+        self.hyperparameters = Hyperparameters.join(
             [Hyperparameters.gamma(2.0, 1.0, 1 + dim), Hyperparameters.flat([0.0] * dim + [1.0] * dim, free=False)]
         )
 
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return self._hyperparameters
-
-    @property
-    def structure(self) -> Hashable:
-        return type(self), self.dim
-
     def set_zeros(self, zeros: Tensor) -> None:
         origin = zeros.cpu().clamp(0.0, 1.0)
-        self._hyperparameters.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
+        self.hyperparameters.start[1 + self.dim :] = torch.cat([origin, torch.maximum(origin, 1.0 - origin)])
 
     def _split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return w_0, ``... x 1``, then the w_i and the origin and unit of each input, ``... x 1 x d`` each."""
-        constant, slopes, origin, unit = theta.split([1, self.dim, self.dim, self.dim], -1)
+        constant, slopes, origin, unit = theta.split_with_sizes([1, self.dim, self.dim, self.dim], -1)
         return constant.exp(), slopes.exp().unsqueeze(-2), origin.unsqueeze(-2), unit.unsqueeze(-2)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
@@ -324,7 +298,7 @@ class Affine(Kernel):
         weighted = slopes * scaled_data
 
         def covariance(points: Tensor) -> Covariance:
-            scaled = (points - origin) / unit
+            scaled = scaled_data if points is data else (points - origin) / unit
             variance = constant + (scaled.square() * slopes).sum(-1)
 
             def to_points(cross_gradient: Tensor, variance_gradient: Tensor) -> Tensor:
@@ -354,7 +328,7 @@ class Dot(Kernel):
     """``sum_i x_i x_i'``, without hyper-parameters."""
 
     hyperparameters = Hyperparameters.flat([])
-    structure: Hashable = "dot"
+    structure = "dot"
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         factor = theta.new_ones(1, 1) if log_scale is None else log_scale.exp()[..., None, None]
@@ -374,7 +348,7 @@ class Constant(Kernel):
     """The covariance 1 of constant functions, without hyper-parameters."""
 
     hyperparameters = Hyperparameters.flat([])
-    structure: Hashable = "constant"
+    structure = "constant"
 
     def with_categories(self, categories: Mapping[int, int]) -> Kernel:
         return self

@@ -9,7 +9,7 @@ causal effect.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
@@ -198,19 +198,12 @@ class OutcomeCovariance(Kernel):
 
     def __init__(self, count: int) -> None:
         self._count = count
+        self.structure = type(self), count
         # Rows and columns of the lower triangle.
         self._rows, self._columns = torch.tril_indices(count, count).unbind()
         self._is_diagonal = self._rows == self._columns
         stds = torch.where(self._is_diagonal, LOG_DIAGONAL_STD, 1.0).tolist()
-        self._root = Hyperparameters.normal([0.0] * len(stds), stds)
-
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        return self._root
-
-    @property
-    def structure(self) -> Hashable:
-        return type(self), self._count
+        self.hyperparameters = Hyperparameters.normal([0.0] * len(stds), stds)
 
     def at(self, theta: Tensor, data: Tensor, log_scale: Tensor | None = None) -> CrossCovariance:
         entries = torch.where(self._is_diagonal.to(theta.device), theta.exp(), theta)
