@@ -16,14 +16,14 @@ from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from cbo_gym._util.arguments import whole_number
+from cbo_gym.agents.calibration.data_noise import add_measured, is_noiseless, standard_error
 from cbo_gym.agents.calibration.forecast import ForecastsByNode
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.limits import MAX_SAMPLES, require_device
 from cbo_gym.agents.common.search import best_first, maximise
-from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.outputs import GPOutputs, SampledPosterior
-from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeSurrogate, Surrogate
 from cbo_gym.task import Action, Info, Mode, Observation
 

@@ -1,1 +1,1 @@
-"""How far to trust a model: calibrated forecasts, and play that keeps constraints with a stated probability."""
+"""How far to trust data and models: noise, forecasts, and play that keeps constraints with a stated probability."""

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from cbo_gym.agents.calibration.data_noise import is_noiseless
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.dynamic.slices import SliceAgent
-from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_expected_improvement
 from cbo_gym.task import Action, Round

@@ -14,9 +14,9 @@ from gymnasium import spaces
 from torch import Tensor
 
 from cbo_gym.actions import ChoiceCodec, Domains, Interval
-from cbo_gym.agents.gp.algebra import additive_kernel
 from cbo_gym.agents.gp.kernels import Kernel
 from cbo_gym.agents.intervention_sets.causal_prior import EffectNetwork, ObservationalModel, can_be_simulated
+from cbo_gym.agents.networks.kernels import additive_kernel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, DynamicTask, GraphKnowledge, HardTask, Mode, Observation
 

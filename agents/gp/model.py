@@ -32,8 +32,6 @@ from cbo_gym.agents.gp.noise import KnownNoise, Noise, NoiseLevel
 from cbo_gym.agents.gp.posterior import Posterior, condense
 from cbo_gym.agents.gp.schedule import RefitSchedule
 from cbo_gym.errors import ArgumentError, OperationError
-from cbo_gym.scm.noise import Zero
-from cbo_gym.task import Task
 
 # Variance added to joint posteriors of standardised outputs, so that every covariance has a Cholesky factor.
 JITTER = 1e-8
@@ -510,17 +508,3 @@ def update_together(gps: Iterable[GaussianProcess]) -> None:
             gp.schedule.record(len(gp))
     for gp in gps:
         gp._refresh()
-
-
-def is_noiseless(task: Task, node: str) -> bool:
-    """Return whether ``node`` is known to be a function of the action alone.
-
-    This is so if the diagram is known, the noise is known to be zero at the node and all its ancestors, and none of
-    them has a latent cause.
-    """
-    if task.graph.diagram is None:
-        return False
-    upstream = task.diagram.ancestors([node])
-    if task.noise is None or any(pair & upstream for pair in task.diagram.bidirected):
-        return False
-    return all(isinstance(task.noise[name], Zero) for name in upstream)

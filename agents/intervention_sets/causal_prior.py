@@ -17,11 +17,12 @@ from torch import Tensor
 
 from cbo_gym._util.summation import add_up
 from cbo_gym.actions import Domains
-from cbo_gym.agents.gp.algebra import OnColumns, Scale, Sum, mechanism_kernel
+from cbo_gym.agents.gp.algebra import OnColumns, Scale, Sum
 from cbo_gym.agents.gp.kernels import Dot, Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.noise import MIN_VARIANCE, USUAL_NOISE, Noise, NoiseLevel, usual_noise
 from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.networks.kernels import mechanism_kernel
 from cbo_gym.scm.diagram import CausalDiagram
 from cbo_gym.task import Action, HardTask, Observation
 

@@ -23,10 +23,10 @@ from scipy.spatial import ConvexHull, QhullError
 from cbo_gym._util.arguments import require_positive, require_truth_value, require_word, whole_number
 from cbo_gym.actions import Costs, Domains, Interval
 from cbo_gym.agent import Agent, LeaveOneOut
+from cbo_gym.agents.calibration.data_noise import is_noiseless
 from cbo_gym.agents.calibration.forecast import draw_joint, predict_left_out
 from cbo_gym.agents.common.initial import few_observations, first_action
 from cbo_gym.agents.common.limits import require_device
-from cbo_gym.agents.gp.model import is_noiseless
 from cbo_gym.agents.intervention_sets.causal_prior import EffectModel, GPQuery, ObservationalModel, RewardGP
 from cbo_gym.agents.intervention_sets.set_models import (
     EmptySetModel,

@@ -20,8 +20,8 @@ from torch.quasirandom import SobolEngine
 
 from cbo_gym._util.arguments import require_truth_value
 from cbo_gym._util.summation import add_up
+from cbo_gym.agents.calibration.data_noise import standard_error
 from cbo_gym.agents.common.feasibility import CAUTION, log_feasibility, standardised_slack, violations
-from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import log_expected_improvement
 from cbo_gym.agents.intervention_sets.causal_prior import Effect, GPQuery, ObservationalModel
 from cbo_gym.agents.intervention_sets.cbo import CBO, GivenCosts

@@ -17,10 +17,9 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym.actions import Costs, Domains
+from cbo_gym.agents.calibration.data_noise import is_noiseless, standard_error
 from cbo_gym.agents.calibration.forecast import MIN_FREEDOM
 from cbo_gym.agents.common.features import Levels
-from cbo_gym.agents.gp.model import is_noiseless
-from cbo_gym.agents.gp.precision import standard_error
 from cbo_gym.agents.intervention_sets.acquisition import evolve, log_augmented_ei_factor, log_expected_improvement
 from cbo_gym.agents.intervention_sets.candidate_graphs import CandidateGraphs
 from cbo_gym.agents.intervention_sets.causal_prior import CausalGP, EffectModel, GPQuery, ObservationalModel, RewardGP

@@ -21,12 +21,13 @@ import torch
 from torch import Tensor
 
 from cbo_gym.agents.common.quasi_random import uniforms
-from cbo_gym.agents.gp.algebra import OnColumns, Product, Scale, Sum, mechanism_kernel
+from cbo_gym.agents.gp.algebra import OnColumns, Product, Scale, Sum
 from cbo_gym.agents.gp.kernels import Constant, Covariance, CrossCovariance, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, Numbers, update_together
 from cbo_gym.agents.gp.posterior import Posterior
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.networks.heteroscedastic import HeteroscedasticGP
+from cbo_gym.agents.networks.kernels import mechanism_kernel
 from cbo_gym.scm.noise import GaussianMixture
 from cbo_gym.task import Action, HardTask, SoftTask
 

@@ -22,16 +22,16 @@ from torch import Tensor
 from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import Number
 from cbo_gym.agent import LeaveOneOut
+from cbo_gym.agents.calibration.data_noise import add_measured, standard_error
 from cbo_gym.agents.calibration.forecast import Calibration, for_forecasts, leave_one_out, shortened, split_count
 from cbo_gym.agents.common.features import features_of
 from cbo_gym.agents.common.quasi_random import EDGE, normals, uniforms
-from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess, update_together
 from cbo_gym.agents.gp.noise import usual_noise
-from cbo_gym.agents.gp.precision import add_measured, standard_error
 from cbo_gym.agents.gp.protocols import MakeNodeSurrogate, NodeSurrogate
 from cbo_gym.agents.gp.stack import Stack, stack_key
+from cbo_gym.agents.networks.kernels import additive_kernel, mechanism_kernel, two_part_kernel
 from cbo_gym.scm.noise import Zero
 from cbo_gym.scm.scopes import minimal_among
 from cbo_gym.task import Action, HardTask, Observation, SoftTask
@@ -74,7 +74,7 @@ class GPNetwork:
             :class:`~cbo_gym.agents.gp.model.GaussianProcess`.
         skips: whether passes leave out mechanisms of nodes that all actions set.
         additive: whether noisy nodes with several parents and no action have an
-            :func:`~cbo_gym.agents.gp.algebra.additive_kernel` if latent causes link nodes.
+            :func:`~cbo_gym.agents.networks.kernels.additive_kernel` if latent causes link nodes.
     """
 
     condense = True

@@ -15,12 +15,19 @@ from cbo_gym.actions import Domains
 from cbo_gym.actions.domains import UNSET
 from cbo_gym.agents.common.features import BoxFeatures
 from cbo_gym.agents.common.search import DEFAULT_EFFORT, Effort, maximise
-from cbo_gym.agents.gp.algebra import short_kernel
+from cbo_gym.agents.gp.algebra import Scale
+from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.gp.noise import usual_noise
 from cbo_gym.agents.gp.protocols import MakeSurrogate
 from cbo_gym.agents.scopes.warped_gp import WarpedGP
 from cbo_gym.task import Action, ContextualTask
+
+
+def short_kernel(dim: int) -> Kernel:
+    """Return ``v RBF(x)``, with a prior that expects short lengthscales."""
+    return Scale(SquaredExponential.with_gamma_prior(dim))
+
 
 Backend = Literal["plain", "warped", "botorch"]
 BACKENDS: dict[str, MakeSurrogate] = {

@@ -17,9 +17,10 @@ from torch import Tensor
 from cbo_gym._util.arguments import whole_number
 from cbo_gym._util.fronts import hypervolume, non_dominated, search_pareto_set
 from cbo_gym.agent import LeaveOneOut
+from cbo_gym.agents.calibration.data_noise import is_noiseless
 from cbo_gym.agents.calibration.forecast import leave_one_out, sample_each
 from cbo_gym.agents.common.features import features_of
-from cbo_gym.agents.gp.model import GaussianProcess, is_noiseless
+from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, sets_worth_setting
 from cbo_gym.task import Action, HardTask, Info, Observation
 

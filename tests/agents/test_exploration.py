@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from cbo_gym.agents.common.search import best_first
-from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.networks.exploration import RATE, Exploration
 from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.networks.kernels import additive_kernel, mechanism_kernel
 from cbo_gym.agents.networks.mcbo import MCBO
 from cbo_gym.agents.networks.novelty import (
     distance_to_data,

@@ -6,9 +6,9 @@ import torch
 
 from cbo_gym import Task, make_task
 from cbo_gym.actions import ChoiceCodec
-from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
 from cbo_gym.agents.gp.model import SurrogateError
 from cbo_gym.agents.networks.gp_network import GPNetwork
+from cbo_gym.agents.networks.kernels import additive_kernel, mechanism_kernel, two_part_kernel
 from cbo_gym.envs import CausalBanditEnv
 from cbo_gym.problems import Problem
 from cbo_gym.scm import Normal, StructuralCausalModel, Variable

@@ -13,8 +13,8 @@ from cbo_gym.agent import AGENTS_WITH_LIMITS, agents_with_limits
 from cbo_gym.agent_registry.finding import create_agent, modes_of
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import BoxFeatures
-from cbo_gym.agents.gp.algebra import mechanism_kernel
 from cbo_gym.agents.gp.model import GaussianProcess
+from cbo_gym.agents.networks.kernels import mechanism_kernel
 from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
 TAKERS = re.findall(r"[\w-]+", AGENTS_WITH_LIMITS.replace(" or ", ", "))

@@ -7,13 +7,14 @@ import gpytorch
 import torch
 from torch import Tensor
 
-from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, short_kernel, two_part_kernel
 from cbo_gym.agents.gp.gpytorch_kernel import as_kernel
 from cbo_gym.agents.gp.kernels import Kernel, SquaredExponential
 from cbo_gym.agents.intervention_sets.causal_prior import causal_kernel
 from cbo_gym.agents.intervention_sets.multi_task import coregion_kernel
 from cbo_gym.agents.intervention_sets.sets_gp import sets_kernel
 from cbo_gym.agents.networks.exogenous import decoder_kernel
+from cbo_gym.agents.networks.kernels import additive_kernel, mechanism_kernel, two_part_kernel
+from cbo_gym.agents.scopes.scope_arm import short_kernel
 
 DIM = 3
 

@@ -11,18 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cbo_gym.agents.gp.algebra import (
-    OnColumns,
-    Product,
-    Scale,
-    Stacked,
-    Sum,
-    mechanism_kernel,
-)
+from cbo_gym.agents.gp.algebra import OnColumns, Product, Scale, Stacked, Sum
 from cbo_gym.agents.gp.hyperparameters import log_prior
 from cbo_gym.agents.gp.kernels import Affine, Constant, Dot, Kernel, SquaredExponential
 from cbo_gym.agents.intervention_sets.sets_gp import sets_kernel
 from cbo_gym.agents.networks.exogenous import decoder_kernel, with_draws
+from cbo_gym.agents.networks.kernels import mechanism_kernel
 from tests.support.kernels import DIM, KERNELS, dim_of, points_of, theta_of
 
 

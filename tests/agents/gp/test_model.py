@@ -6,15 +6,15 @@ import pytest
 import torch
 from gpytorch.kernels import Kernel
 
-from cbo_gym.agents.gp.algebra import additive_kernel, mechanism_kernel, two_part_kernel
+from cbo_gym.agents.calibration.data_noise import is_noiseless
 from cbo_gym.agents.gp.kernels import SquaredExponential
 from cbo_gym.agents.gp.model import (
     GaussianProcess,
     SurrogateError,
-    is_noiseless,
 )
 from cbo_gym.agents.gp.noise import NO_NOISE
 from cbo_gym.agents.gp.schedule import RefitSchedule
+from cbo_gym.agents.networks.kernels import additive_kernel, mechanism_kernel, two_part_kernel
 from cbo_gym.errors import ArgumentError
 from tests.support.loop import make
 

@@ -1,4 +1,4 @@
-"""Standard errors that are stated with the values of a round, and their use by surrogates."""
+"""What agents know of the noise in their data: nodes without noise, and standard errors stated with values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,22 @@ from typing import Any
 import numpy as np
 
 from cbo_gym.agents.gp.model import GaussianProcess
-from cbo_gym.task import Observation
+from cbo_gym.scm.noise import Zero
+from cbo_gym.task import Observation, Task
+
+
+def is_noiseless(task: Task, node: str) -> bool:
+    """Return whether ``node`` is known to be a function of the action alone.
+
+    This is so if the diagram is known, the noise is known to be zero at the node and all its ancestors, and none of
+    them has a latent cause.
+    """
+    if task.graph.diagram is None:
+        return False
+    upstream = task.diagram.ancestors([node])
+    if task.noise is None or any(pair & upstream for pair in task.diagram.bidirected):
+        return False
+    return all(isinstance(task.noise[name], Zero) for name in upstream)
 
 
 def standard_error(observation: Observation, column: int) -> float:
