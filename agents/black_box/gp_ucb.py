@@ -94,6 +94,8 @@ class GPUCB(ForecastsByNode, SearchAgent):
         self._context = torch.tensor(context).to(self._context)
 
     def _with_context(self, inputs: Tensor) -> Tensor:
+        if not self._contexts:
+            return inputs
         return torch.cat([inputs, self._context.expand(*inputs.shape[:-1], -1)], -1)
 
     def upper_bound(self, inputs: Tensor) -> Tensor:

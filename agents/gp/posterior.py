@@ -105,7 +105,7 @@ class Posterior:
         """Split points into blocks whose covariances fit a cache."""
         dim = self._split_dim
         size = max(1, BLOCK_ENTRIES // max(1, self.weights.numel() * math.prod(points.shape[dim + 1 : -1])))
-        return points.split(size, dim)
+        return [points] if points.shape[dim] <= size else points.split(size, dim)
 
 
 def stack_posteriors(
