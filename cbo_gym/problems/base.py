@@ -57,7 +57,7 @@ class ModeData(ABC):
 Data = TypeVar("Data", bound=ModeData)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProblemStatement:
     """A :class:`Problem` whose mechanisms may be unknown, because a study learns about a real system.
 
@@ -95,6 +95,10 @@ class ProblemStatement:
             self._check()
         except ArgumentError as error:
             raise ArgumentError(f"{self.name}: {error}") from error
+
+    def __repr__(self) -> str:
+        """Return the name, because the labels of environments contain this."""
+        return f"{type(self).__name__}({self.name!r})"
 
     def _check(self) -> None:
         q = self.scm.action_dim
@@ -167,7 +171,7 @@ class ProblemStatement:
         return self.domains.points_to_native(action)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Problem(ProblemStatement):
     """Benchmark problem: an SCM, the interventions allowed on it, and its source.
 

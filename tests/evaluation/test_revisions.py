@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import gymnasium as gym
 import pytest
 
-from cbo_gym import evaluate, sweep
+from cbo_gym import custom_problem, evaluate, sweep
 from cbo_gym.agents import Random
 from cbo_gym.envs.registry import find_entry
+from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation import load_published, load_runs
 from cbo_gym.evaluation.comparison.provenance import mixtures
 from cbo_gym.evaluation.play.grid import plan
@@ -50,6 +52,20 @@ def test_a_run_has_the_revisions_of_its_agent_and_its_environment(run, monkeypat
     assert is_current(again)
     assert newest([again, replace(run, date="2099-01-01T00:00:00+00:00")]) == [again]
     assert "Mixed code of agents: Random (2 codes)" in mixtures([run, again])
+
+
+def test_a_problem_that_is_an_object_has_a_name_and_a_hash_of_its_rounds(tmp_path):
+    def env_with(optimum, name="Custom"):
+        mechanisms = {"y": lambda x, u: u - (x - optimum) ** 2}
+        problem = custom_problem(mechanisms, reward="y", noise={"y": 0.1}, actions={"x": (0, 1)}, name=name)
+        return gym.make("CBO/Custom-v0", problem=problem)
+
+    first, same, other = (plan("Random", env_with(optimum), 1, tmp_path)[0] for optimum in (0.2, 0.2, 0.3))
+    assert str(first.cell.env) == "CBO/Custom-v0(problem=Problem('Custom'))"
+    assert first.path == same.path != other.path
+    with pytest.raises(ArgumentError, match=r"2 environments have the label .*; give their problems different names"):
+        plan("Random", [env_with(0.2), env_with(0.3)], 1, tmp_path)
+    assert len(plan("Random", [env_with(0.2), env_with(0.3, "Other")], 1, tmp_path)) == 2
 
 
 def test_a_new_revision_is_played_again_and_nothing_else_is(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,6 +215,12 @@ def _environments(envs: Any, horizon: int | None) -> list[Spec]:
             raise ArgumentError(
                 f"{specs[-1]} was made with {rounds} rounds; give all runs of the sweep a horizon={rounds}"
             )
+    labels = Counter(map(str, dict.fromkeys(specs)))
+    if shared := [label for label, count in labels.items() if count > 1]:
+        raise ArgumentError(
+            f"{labels[shared[0]]} environments have the label {shared[0]}; give their problems different names: "
+            "custom_problem(..., name='Greenhouse2')"
+        )
     return specs
 
 

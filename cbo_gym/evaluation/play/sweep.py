@@ -35,6 +35,7 @@ from cbo_gym.evaluation.play.grid import Job, plan, seeds_in
 from cbo_gym.evaluation.play.players import isolate
 from cbo_gym.evaluation.play.runner import evaluate
 from cbo_gym.evaluation.runs.folder import require_writable, resumed_run
+from cbo_gym.evaluation.runs.interactive_code import INTERACTIVE
 from cbo_gym.evaluation.runs.locking import lock_folder
 from cbo_gym.evaluation.runs.machine import process_count
 from cbo_gym.evaluation.runs.provenance import provenance_fields
@@ -315,7 +316,9 @@ def _on_cluster(jobs: Sequence[Job], address: str, limits: Limits) -> Generator[
             f"{', '.join(sorted(unsent))} cannot be sent to a cluster's workers; define it in an importable module"
         )
     play = partial(_on_worker, limits=limits)
-    code = dict(stamp for job in jobs for stamp in job.sources) | package_stamp()
+    stamps = dict(stamp for job in jobs for stamp in job.sources) | package_stamp()
+    # Agents and problems that are objects are sent with the jobs.
+    code = {name: stamp for name, stamp in stamps.items() if not stamp.startswith(INTERACTIVE)}
     for job, outcome in map_on_cluster(play, jobs, address, code):
         if isinstance(outcome, Exception):
             outcome = _unfinished_run(job, "failed", f"{type(outcome).__name__}: {outcome}")

@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import closing
+from copy import deepcopy
 from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, distributions
@@ -18,16 +20,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cbo_gym.agent_registry.finding import find_agent
 from cbo_gym.agent_registry.labels import Spec
 from cbo_gym.agent_registry.zoo import zoo
+from cbo_gym.envs.making import make_env
 from cbo_gym.envs.registry import find_entry, registry_path
-from cbo_gym.evaluation.runs.interactive_code import HASH_DIGITS, interactive_stamp, module_of
+from cbo_gym.errors import CBOGymError
+from cbo_gym.evaluation.runs.interactive_code import HASH_DIGITS, INTERACTIVE, interactive_stamp, module_of
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.problems.build import is_yaml_file
 
 PACKAGE = "cbo_gym"
 DEFAULT_REVISION = "1"
+# Number of rounds by which a problem that is an object is recognised.
+ROUNDS = 16
 # Top-level modules without stamps, because runs record the versions of libraries.
 KNOWN_BY_VERSION = {
     *sys.stdlib_module_names, "gymnasium", "numpy", "scipy", "torch", "gpytorch", "botorch", "sklearn",
@@ -58,11 +66,12 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
     A registered environment has the revision of its entry, an agent of the zoo that of its class. For a third-party
     agent or problem there is a stamp of each package or module that defines it, ``"0.3.0+5f2c1e0b9a77"``; the hash of a
     problem's YAML file; and the revision of an agent of the zoo from which the agent is derived. Code without a file
-    has the stamp ``"unreleased+interactive"``, see :func:`.interactive_code.interactive_stamp`.
+    has the stamp ``"unreleased+interactive"``, see :func:`.interactive_code.interactive_stamp`. A problem that is an
+    object has a hash of some rounds that are played on it.
 
     Args:
         modules: Modules of the agent.
-        problem: Import path, or path of a YAML file, of the environment's problem; any other object is ignored.
+        problem: Import path, or path of a YAML file, of the environment's problem, or the problem itself.
         env: Id and parameters of the environment.
     """
     defining = set(modules)
@@ -72,7 +81,8 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
         names.append(problem)
     elif isinstance(problem, str):
         defining.add(problem)
-    return {name: _stamp_of(name) for name in names} | stamps_of(defining)
+    played = {} if env is None or isinstance(problem, str | None) else {repr(problem): _stamp_of_rounds(env)}
+    return {name: _stamp_of(name) for name in names} | stamps_of(defining) | played
 
 
 def stamps_of(modules: Iterable[str]) -> dict[str, str]:
@@ -95,6 +105,7 @@ def sources_now(names: Iterable[str]) -> dict[str, str | None]:
 def forget_sources() -> None:
     """Let source files be read again; otherwise they are read once per process, as modules are."""
     _hash_of_module.cache_clear()
+    _stamp_of_rounds.cache_clear()
 
 
 @lru_cache(maxsize=2**14)
@@ -172,6 +183,25 @@ def _stamp_of(name: str) -> str:
     if is_yaml_file(name):
         return _hash({name: Path(name)})
     return f"{_version_of(name)}+{_hash_of_module(name) or interactive_stamp(name)}"
+
+
+@lru_cache
+def _stamp_of_rounds(env: Spec) -> str:
+    """Return a hash of random rounds, which differ if mechanisms, noise, domains or costs do."""
+    digest = hashlib.sha256()
+    with closing(make_env(env).unwrapped) as instance:
+        space = deepcopy(instance.action_space)
+        space.seed(0)
+        instance.reset(seed=0)
+        for _ in range(ROUNDS):
+            try:
+                observation, reward, _, _, info = instance.step(space.sample())
+                values = [*observation.values(), reward, info.get("cost", 0.0)]
+                digest.update(b"".join(np.asarray(value, dtype=float).tobytes() for value in values))
+            # A mechanism may be undefined for an action.
+            except CBOGymError as error:
+                digest.update(str(error).encode())
+    return f"{INTERACTIVE}+{digest.hexdigest()[:HASH_DIGITS]}"
 
 
 @cache
