@@ -369,8 +369,10 @@ class Agent(ABC):
             ArgumentError: if nothing has been played yet.
         """
         if not self.history:
+            hint = ", and call super().update(...) in an update() of your own" if overrides(self, "update") else ""
             raise ArgumentError(
                 "nothing has been played yet, so there is nothing to recommend; call recommend() after the first update"
+                + hint
             )
         if self.task.objectives:
             best = np.flatnonzero(non_dominated(self.estimated_rewards()))

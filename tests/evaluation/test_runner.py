@@ -12,6 +12,13 @@ from tests.support.agents import Centre, DuckTyped, Incomplete, NoModes, Nonsens
 from tests.support.loop import reset
 
 
+class Forgetful(Centre):
+    """An agent whose rounds are not kept, because it does not call ``super().update``."""
+
+    def update(self, action, observation, reward, info):
+        pass
+
+
 def test_the_table_of_a_noiseless_run():
     run = evaluate(Centre(), "CBO/Rosenbrock-v0", seed=0, horizon=4)
     assert run.table["round"].to_list() == [1, 2, 3, 4]
@@ -109,6 +116,7 @@ def test_names_import_paths_and_parameters():
         (SoftOnly(), "CBO/ToyGraph-v0", UnsupportedModeError, "SoftOnly plays soft; CBO/ToyGraph-v0 is hard"),
         (Nonsense(), "CBO/Dropwave-v0", AgentError, r"Nonsense on CBO/Dropwave-v0, seed 0, round 3: .*\[0, 1\]"),
         (Raises(), "CBO/Dropwave-v0", AgentError, "Raises on .* round 1: ZeroDivisionError"),
+        (Forgetful(), "CBO/Dropwave-v0", AgentError, r"nothing to recommend.*; call .* super\(\).update\(...\) in an"),
     ],
 )
 def test_clear_errors(agent, env, error, message):

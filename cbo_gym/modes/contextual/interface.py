@@ -33,7 +33,10 @@ class ContextualInterface(ChoiceInterface):
     @cached_property
     def contexts(self) -> Contexts:
         if (contexts := self.problem.data(Contexts)) is None:
-            raise ArgumentError(f"{self.problem.name} has no contexts, so it has no contextual mode")
+            raise ArgumentError(
+                f"{self.problem.name} has no contexts, so it has no contextual mode; give them as contexts of "
+                "custom_problem or of a study: ['age']"
+            )
         return contexts
 
     @property
