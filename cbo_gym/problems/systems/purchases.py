@@ -78,7 +78,8 @@ class FourierDraw:
         frequencies, phases, weights = self._terms
         angles: Any = phases
         for value, row in zip(inputs, frequencies, strict=True):
-            angles = angles + np.multiply.outer(value, row)
+            # An outer product with a single number takes twice as long as the product.
+            angles = angles + (value * row if isinstance(value, float) else np.multiply.outer(value, row))
         return np.cos(angles).dot(weights) + u
 
 
