@@ -17,7 +17,6 @@ from cbo_gym._util.fronts import non_dominated, spread_out
 from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.agents.common.features import ActionFeatures
 from cbo_gym.agents.common.initial import SearchAgent
-from cbo_gym.agents.common.prices import cost_of
 from cbo_gym.agents.common.search import Acquisition, Effort, maximise
 from cbo_gym.errors import UnsupportedModeError
 from cbo_gym.scm.scopes import minimal_intervention_sets, pareto_sets, supported_sets
@@ -123,6 +122,19 @@ class SeveralObjectivesAgent(SearchAgent):
     def objective_values(self, observation: Observation) -> dict[str, float]:
         """Return the values of the observed objectives."""
         return {name: float(observation["nodes"][self.task.nodes.index(name)]) for name in self.observed}
+
+
+def cost_of(task: SoftTask | HardTask, inputs: Tensor) -> Tensor:
+    """Return costs of actions with features ``... x input_dim``, shape ``...``, differentiable."""
+    assert task.costs is not None, "the cost is an objective"
+    domains = task.codec.domains
+    native = [scale.to_native(inputs[..., index]) for index, scale in enumerate(domains.scales)]
+    if isinstance(task, HardTask):
+        masks = [inputs[..., len(native) + index] > 0.5 for index in range(len(native))]
+    else:
+        masks = [inputs[..., index] != null for index, null in enumerate(task.null_action)]
+    changed = {name: (mask, value) for name, mask, value in zip(domains.names, masks, native, strict=True)}
+    return torch.as_tensor(task.costs.of(changed), dtype=inputs.dtype).expand(inputs.shape[:-1])
 
 
 def sets_worth_setting(task: HardTask, unsupported: bool = False) -> list[frozenset[str]]:

@@ -17,8 +17,7 @@ from cbo_gym.agent import AGENTS_WITH_OBJECTIVES, AGENTS_WITH_OBJECTIVES_AND_LIM
 from cbo_gym.agent_registry.finding import agent_of, find_agent
 from cbo_gym.agent_registry.zoo import zoo
 from cbo_gym.agents.common.features import features_of
-from cbo_gym.agents.common.prices import cost_of
-from cbo_gym.agents.several_objectives.base import reference_of, sets_worth_setting
+from cbo_gym.agents.several_objectives.base import cost_of, reference_of, sets_worth_setting
 from tests.support.loop import begin_agent, reset
 
 pytestmark = pytest.mark.usefixtures("coarse_search")
