@@ -28,6 +28,7 @@ from cbo_gym.agent import agents_with_limits, overrides
 from cbo_gym.agent_registry.admission import admit_agent
 from cbo_gym.agent_registry.finding import agent_of, find_agent, known_agents, modes_of
 from cbo_gym.agent_registry.labels import Spec, is_import_path
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.envs.tasks import task_of
 from cbo_gym.errors import (
     ArgumentError,
@@ -130,9 +131,8 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     """
     created, description = _create_agent(agent, units), units.description
     if (modes := modes_of(created)) and description.mode not in modes:
-        label = description.agent if agent is None else agent
-        if not isinstance(label, str):
-            label = type(created).__name__
+        source = description.agent if agent is None else agent
+        label = source if isinstance(source, str) else name_of(created)
         raise UnsupportedModeError(
             f"{label} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent of this "
             f"mode: {agents_for_mode(', '.join(known_agents()), units)}"
