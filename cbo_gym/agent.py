@@ -15,28 +15,30 @@ from cbo_gym._util.agent_state import pack, unpack
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym._util.numerics import with_numerical_settings
+from cbo_gym.agent_registry.cards import zoo_cards
 from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.task import Action, Info, Mode, Observation, Round, Task
 
 __all__ = ["Agent", "UnsupportedModeError"]
 
-# Agents that error messages suggest for tasks with limits or mixed domains: by mode, and for other modes.
-AGENTS_WITH_LIMITS = "Auto, CBO, cCBO, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random"
-AGENTS_WITH_LIMITS_BY_MODE = {
-    Mode.SOFT: "Auto, ConstrainedEI, EIFN, GP-UCB, MCBO, Optuna or Random",
-    Mode.CONTEXTUAL: "Auto, GP-UCB, Optuna or Random",
-}
+# Agents that error messages suggest for tasks with limits or mixed domains.
+AGENTS_WITH_LIMITS = ("Auto", "CBO", "cCBO", "ConstrainedEI", "EIFN", "GP-UCB", "MCBO", "Optuna", "Random")
 # Agents that error messages suggest for several objectives, without and with limits or mixed domains.
-AGENTS_WITH_OBJECTIVES = "Auto, CausalParetoSelect, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
-AGENTS_WITH_OBJECTIVES_AND_LIMITS = "Auto, qNEHVI, qNEHVI-Network, qNEHVI-Sets or Random"
+AGENTS_WITH_OBJECTIVES = ("Auto", "CausalParetoSelect", "qNEHVI", "qNEHVI-Network", "qNEHVI-Sets", "Random")
+AGENTS_WITH_OBJECTIVES_AND_LIMITS = ("Auto", "qNEHVI", "qNEHVI-Network", "qNEHVI-Sets", "Random")
 
 
 def agents_with_limits(task: Task) -> str:
     """Return the agents that an error message suggests for a task with limits or mixed domains."""
-    if task.objectives:
-        return AGENTS_WITH_OBJECTIVES_AND_LIMITS
-    return AGENTS_WITH_LIMITS_BY_MODE.get(task.mode, AGENTS_WITH_LIMITS)
+    return _playing(task, AGENTS_WITH_OBJECTIVES_AND_LIMITS if task.objectives else AGENTS_WITH_LIMITS)
+
+
+def _playing(task: Task, agents: Sequence[str]) -> str:
+    """Return those of the agents that play a task's mode: ``"Auto, CBO or Random"``."""
+    cards = zoo_cards()
+    *others, last = [name for name in agents if task.mode in cards[name].modes]
+    return f"{', '.join(others)} or {last}"
 
 
 def overrides(agent: Any, name: str) -> bool:
@@ -142,7 +144,7 @@ class Agent(ABC):
         if task.objectives and not self.several_objectives:
             raise UnsupportedModeError(
                 f"{name_of(self)} maximises one reward; {task.env_id} has several objectives: "
-                f"{', '.join(map(str, task.objectives))}; choose {AGENTS_WITH_OBJECTIVES}"
+                f"{', '.join(map(str, task.objectives))}; choose {_playing(task, AGENTS_WITH_OBJECTIVES)}"
             )
         if task.codec.limits is not None and not self.takes_limits:
             raise UnsupportedModeError(

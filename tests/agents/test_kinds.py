@@ -1,7 +1,5 @@
 """Agents with steps, integers, categories and logarithmic scales."""
 
-import re
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -17,13 +15,12 @@ from cbo_gym.agents.gp.model import GaussianProcess
 from cbo_gym.agents.networks.kernels import mechanism_kernel
 from cbo_gym.errors import HiddenGraphError, UnsupportedModeError
 
-TAKERS = re.findall(r"[\w-]+", AGENTS_WITH_LIMITS.replace(" or ", ", "))
 ENVS = {"soft": "CBO/Fermenter-v0", "hard": "CBO/PSAGraph-Mixed-v0"}
 TASKS = {mode: make_task(env_id, seed=100) for mode, env_id in ENVS.items()}
 USUAL = [("GP-UCB", "soft", False), ("CBO", "hard", True), ("Random", "hard", False)]
 CASES = [
     pytest.param(name, mode, data, marks=[] if (name, mode, data) in USUAL else [pytest.mark.slow])
-    for name in TAKERS
+    for name in AGENTS_WITH_LIMITS
     for mode in ENVS
     if mode in modes_of(create_agent(name))
     for data in (True, False)
@@ -45,7 +42,7 @@ def test_agents_that_take_kinds_play_at_levels(name: str, mode: str, data: bool)
     assert all(map(env.action_space.contains, agent.act_batch(observation, 2)))
 
 
-@pytest.mark.parametrize("name", [name for name in zoo() if name not in TAKERS])
+@pytest.mark.parametrize("name", [name for name in zoo() if name not in AGENTS_WITH_LIMITS])
 def test_all_other_agents_refuse_and_name_these(name: str) -> None:
     agent = create_agent(name)
     for mode in modes_of(agent) & ENVS.keys():
