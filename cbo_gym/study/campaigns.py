@@ -19,7 +19,7 @@ from cbo_gym.study.units import Units
 from cbo_gym.task import Action, Observation
 
 # Agents that learn the mechanism of each node by itself.
-LEARN_MECHANISMS = "MCBO, EIFN, CBO"
+LEARN_MECHANISMS = ("MCBO", "EIFN", "CBO")
 
 
 class UnusedDataWarning(UserWarning):

@@ -20,7 +20,7 @@ from cbo_gym.errors import ArgumentError, did_you_mean, short_repr
 from cbo_gym.study.campaigns import LEARN_MECHANISMS, UnusedDataWarning, describe_unused, observes_only, round_for_agent
 from cbo_gym.study.description import Description
 from cbo_gym.study.log import MAX_PAYLOAD
-from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, SEVERAL_LEARN_PARTS, agents_for_mode
+from cbo_gym.study.suggesting import DO_WITHOUT, LEARN_PARTS, agents_for_mode
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS, Columns, TableRow, read_rows
 from cbo_gym.study.trials import any_measured, missing_variables
 from cbo_gym.study.units import Units
@@ -141,12 +141,11 @@ def check_rounds(rounds: Sequence[PastRound], units: Units, begin: Callable[[], 
         # Such as "the reward titre is".
         missing_outcome = units.subject(units.missing_outcome(units.from_flat(record["action"]), record["values"]))
         if missing_outcome and not getattr(agent, "takes_partial", False):
-            learners = LEARN_PARTS if len(units.objectives) == 1 else SEVERAL_LEARN_PARTS
             pronoun = "them" if missing_outcome.endswith("are") else "it"
             raise ArgumentError(
                 f"{label}: {missing_outcome} missing, and {description.agent} learns nothing without {pronoun}; fill "
                 "in the cell, leave the row out, or choose an agent that models single variables: "
-                f"{agents_for_mode(learners, units)}"
+                f"{agents_for_mode(LEARN_PARTS, units)}"
             )
         if missing and not missing_outcome and not getattr(agent, "takes_missing", False):
             raise ArgumentError(
@@ -156,9 +155,7 @@ def check_rounds(rounds: Sequence[PastRound], units: Units, begin: Callable[[], 
             )
     unused = [record for _, record in doubtful if round_for_agent(agent, units, record) is None]
     if unused:
-        has_one_objective = len(units.objectives) == 1
-        learners = agents_for_mode(LEARN_MECHANISMS, units) if has_one_objective else "none with several objectives"
-        message = describe_unused(units, unused, len(rounds), learners)
+        message = describe_unused(units, unused, len(rounds), agents_for_mode(LEARN_MECHANISMS, units))
         warnings.warn(message, UnusedDataWarning, stacklevel=3)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -53,20 +53,19 @@ from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
 # Agents that take rounds in which not all variables were measured.
-DO_WITHOUT = "EIFN, MCBO, GP-UCB, ConstrainedEI, Optuna, Random, qNEHVI-Network"
+DO_WITHOUT = ("EIFN", "MCBO", "GP-UCB", "ConstrainedEI", "Optuna", "Random", "qNEHVI-Network")
 # Agents that keep constraints.
-KEEP_CONSTRAINTS = "MCBO, cCBO, ConstrainedEI"
+KEEP_CONSTRAINTS = ("MCBO", "cCBO", "ConstrainedEI")
 # Agents that forecast outcomes.
-HAVE_MODELS = "MCBO, CBO, GP-UCB, POMIS-TS, KGFN, qNEHVI-Network"
+HAVE_MODELS = ("MCBO", "CBO", "GP-UCB", "POMIS-TS", "KGFN", "qNEHVI-Network")
 # Agents that learn from rounds without a reward.
-LEARN_PARTS = "EIFN, MCBO, ConstrainedEI, cCBO"
-SEVERAL_LEARN_PARTS = "qNEHVI-Network"
+LEARN_PARTS = ("EIFN", "MCBO", "ConstrainedEI", "cCBO", "qNEHVI-Network")
 # Agents for one objective and for several; others are for one of the two.
 ANY_OBJECTIVES = ("Auto", "Random")
 
 
-def agents_for_mode(agents: str, units: Units) -> str:
-    """Return those of the agents, names separated by commas, that play a study's mode and objectives; for errors."""
+def agents_for_mode(agents: Iterable[str], units: Units) -> str:
+    """Return those of the agents that play a study's mode and objectives, for errors."""
     mode, several = units.description.mode, bool(units.description.objectives)
 
     def plays(name: str) -> bool:
@@ -74,8 +73,7 @@ def agents_for_mode(agents: str, units: Units) -> str:
         is_for_these = name in ANY_OBJECTIVES or getattr(agent, "several_objectives", False) == several
         return is_for_these and mode in modes_of(agent)
 
-    playing = [name for name in agents.split(", ") if plays(name)]
-    return ", ".join(playing) or f"none in {mode} mode"
+    return ", ".join(filter(plays, agents)) or f"none in {mode} mode{' with several objectives' if several else ''}"
 
 
 _lock = RLock()
@@ -135,7 +133,7 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
         label = source if isinstance(source, str) else name_of(created)
         raise UnsupportedModeError(
             f"{label} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent of this "
-            f"mode: {agents_for_mode(', '.join(known_agents()), units)}"
+            f"mode: {agents_for_mode(known_agents(), units)}"
         )
     created.reset(_task(units, initial), seed=units.description.seed)
     for record in initial:
