@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from functools import cache, partial
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -56,7 +57,9 @@ class Group(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = lambda warning, *_, **__: _say("[yellow]Warning:[/yellow]", str(warning))
+                # Each message once, although several calls may warn of the same.
+                show = cache(partial(_say, "[yellow]Warning:[/yellow]"))
+                warnings.showwarning = lambda warning, *_, **__: show(str(warning))
                 return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = _with_hint(error.message)

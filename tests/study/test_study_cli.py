@@ -33,6 +33,7 @@ def pairs(values):
     return [f"{name}={value}" for name, value in values.items()]
 
 
+@pytest.mark.filterwarnings("always:.*learns nothing from trial 5")
 def test_a_study_by_hand(tmp_path):
     database, past = tmp_path / "f.db", tmp_path / "past.csv"
     Path(tmp_path, "study.yaml").write_text(YAML, encoding="utf-8")
@@ -79,6 +80,10 @@ def test_a_study_by_hand(tmp_path):
     shown = json.loads(call("show", database, "--json").stdout)
     assert [row["status"] for row in shown][2:] == ["rejected", "closed"]
     assert (shown[3]["biomass"], shown[3]["titre"]) == (2.1, None)
+    call("register", database, "ph=6.7")
+    call("tell", database, 5, "titre=1")
+    # The recommendation and its forecast warn of the same.
+    assert call("recommend", database, "--agent", "CBO").stderr.count("learns nothing from trial") == 1
 
 
 @pytest.fixture(scope="module")
