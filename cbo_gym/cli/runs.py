@@ -206,7 +206,7 @@ def sweep(
         typer.Option(
             "--dry-run",
             help="Play nothing: print what would be played, and estimate the time from FOLDER's runs, else from the "
-            "published ones of --skip-published or ./results.",
+            "published ones of --skip-published, ./results or the package.",
         ),
     ] = False,
 ) -> None:
@@ -280,11 +280,10 @@ def sweep(
 
 def _print_plan(grid_jobs: Sequence[Job], store: Path | None, processes: int | None) -> None:
     from cbo_gym.evaluation.play.forecast import forecast
-    from cbo_gym.evaluation.store.published import is_published
+    from cbo_gym.evaluation.store.published import is_published, resolve
 
-    if store is None and is_published(Path("results")):
-        store = Path("results")
-    planned = forecast(grid_jobs, store)
+    store = resolve("results" if store is None else store)
+    planned = forecast(grid_jobs, store if is_published(store) else None)
     header = ["agent", "environment", "runs", "stored", "to play", "s a run", "estimated from"]
     rows = []
     for pair in planned.pairs:
