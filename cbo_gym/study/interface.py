@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any
 
 from cbo_gym._util.yaml import KeyPath
@@ -23,6 +23,7 @@ from cbo_gym.problems.modes.discrete import Arms
 from cbo_gym.problems.outcomes import COST, Outcomes, check_constraints
 from cbo_gym.problems.variations.constraints import read_constraints, require_compatible
 from cbo_gym.scm import CausalDiagram, Distribution
+from cbo_gym.scm.scopes.intervention_sets import subsets
 from cbo_gym.scm.system import Structure
 from cbo_gym.study.composition import KnownReward, known_reward
 from cbo_gym.study.description import MAX_MAGNITUDE, Description, errors_at
@@ -329,7 +330,7 @@ def _targets(
             by_diagram = [minimal_targets(diagram, reward, names, constrained) for diagram in diagrams]
             targets = list(dict.fromkeys(chain.from_iterable(by_diagram)))
         elif 2 ** len(names) <= MAX_TARGETS:
-            targets = [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
+            targets = subsets(names)
         else:
             raise ArgumentError(
                 f"{len(names)} variables have {2 ** len(names)} sets, more than {MAX_TARGETS}; give the targets that "

@@ -11,7 +11,6 @@ Ind, Multiv and NonStat, and so are the equations of ODE. Departures are listed 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from math import exp
 from re import findall, sub
 
@@ -22,6 +21,7 @@ from cbo_gym.problems.modes.dynamic import Slices
 from cbo_gym.problems.outcomes import PlayedSlice
 from cbo_gym.problems.systems.building import read_equations
 from cbo_gym.scm import Distribution, Normal, StructuralCausalModel, Zero
+from cbo_gym.scm.scopes.intervention_sets import subsets
 
 AGLIETTI = "Aglietti, Dhir, Gonzalez & Damoulas (2021), Dynamic causal Bayesian optimization"
 UNIT = Normal(0.0, 1.0)
@@ -83,7 +83,7 @@ def dynamic_problem(
                 count=count,
                 names=names,
                 manipulable=manipulable,
-                targets=all_subsets(list(manipulable)),
+                targets=subsets(list(manipulable)),
                 history=system(1.0),
                 measured=count if measured is None else min(measured, count),
             )
@@ -104,11 +104,6 @@ def _in_slice(equation: str, names: Sequence[str], index: int) -> str:
 def _scale_noise(noise: Normal, factor: float) -> Distribution:
     std = factor * noise.std
     return Normal(factor * noise.mean, std) if std else Zero()
-
-
-def all_subsets(names: Sequence[str]) -> list[frozenset[str]]:
-    """Return all subsets of the names, from the empty set to the largest."""
-    return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
 
 STAT = (

@@ -5,10 +5,16 @@ Sets of variables are frozensets of names. All results hold for every SCM that a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
+
+
+def subsets(names: Sequence[str]) -> list[frozenset[str]]:
+    """Return all subsets of the names, from the empty set to the largest."""
+    return [frozenset(members) for size in range(len(names) + 1) for members in combinations(names, size)]
 
 
 def is_minimal(diagram: CausalDiagram, reward: str, targets: frozenset[str], constrained: Iterable[str] = ()) -> bool:

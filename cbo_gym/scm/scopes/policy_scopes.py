@@ -22,14 +22,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations, product
+from itertools import chain, product
 from typing import TypeVar
 
 import networkx as nx
 
 from cbo_gym.errors import ArgumentError
 from cbo_gym.scm.diagram import CausalDiagram
-from cbo_gym.scm.scopes.intervention_sets import check_manipulable
+from cbo_gym.scm.scopes.intervention_sets import check_manipulable, subsets
 
 Scope = frozenset[tuple[str, frozenset[str]]]
 # Variable -> contexts, in the order of action.
@@ -69,7 +69,7 @@ def mixed_policy_scopes(
     setting = _Setting.of(diagram, reward, manipulable, contexts)
     scopes: set[Scope] = set()
     names = sorted(setting.manipulable)
-    for chosen in product(*([None, *_subsets(setting.contexts - {name})] for name in names)):
+    for chosen in product(*([None, *subsets(sorted(setting.contexts - {name}))] for name in names)):
         policies = dict(zip(names, chosen, strict=True))
         scope = frozenset((name, seen) for name, seen in policies.items() if seen is not None)
         context_edges = [(context, name) for name, seen in scope for context in seen]
@@ -285,11 +285,6 @@ def _of_contexts(policies: Policies) -> Policies:
         return resolved[name]
 
     return {name: resolve(name) for name in policies}
-
-
-def _subsets(names: Iterable[str]) -> list[frozenset[str]]:
-    ordered = sorted(names)
-    return [frozenset(chosen) for size in range(len(ordered) + 1) for chosen in combinations(ordered, size)]
 
 
 def _simplicity(scope: Scope) -> tuple[int, int, list[tuple[str, list[str]]]]:
