@@ -73,14 +73,10 @@ class AdversarialInterface(SoftInterface):
         # The search enumerates all actions instead.
         return []
 
-    def node_entries(self, intervention: Intervention | None, values: Mapping[str, Floats]) -> dict[str, list[Entry]]:
-        """Return the agent's entries, then the adversary's."""
-        entries = [self.entry(i, intervention, values) for i in range(self._agent_dim)]
-        entries += [self._move_entry(name, values) for name in self.move_domains.names]
-        return {node: [entries[i] for i in indices] for node, indices in self.scm.action_nodes.items()}
-
-    def _move_entry(self, name: str, values: Mapping[str, Floats]) -> Entry:
-        domain = self.move_domains.intervals[self.move_domains.names.index(name)]
+    def entry(self, index: int, intervention: Intervention | None, values: Mapping[str, Floats]) -> Entry:
+        if index < self._agent_dim:
+            return super().entry(index, intervention, values)
+        name, domain = self.problem.domains.names[index], self.problem.domains.intervals[index]
         value = number_format(*domain)(float(values[name])) if name in values else MISSING
         return Entry(f"{name} = {value} (adversary)", f"{name} = {widest_number(*domain)} (adversary)")
 
