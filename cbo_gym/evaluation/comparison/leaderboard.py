@@ -500,6 +500,12 @@ def known_improvement(board: Leaderboard, group: str) -> pl.DataFrame:
     return board.improvement.filter(pl.col("group") == group, pl.col("probability_low").is_not_null())
 
 
+def compared_agents(board: Leaderboard, group: str) -> list[str]:
+    """Return the agents of :func:`known_improvement`, in the order of ``overall``."""
+    agents, compared = board.overall.filter(pl.col("group") == group)["agent"], known_improvement(board, group)["agent"]
+    return agents.filter(agents.is_in(compared.to_list())).to_list()
+
+
 def _improvement(group: str, samples: dict[str, _Sample]) -> pl.DataFrame:
     """Return the rows of each ordered pair of agents with a common environment."""
     rows = []

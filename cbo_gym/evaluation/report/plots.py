@@ -27,7 +27,7 @@ from cbo_gym._util.arguments import require_word
 from cbo_gym._util.files import write_bytes
 from cbo_gym._util.fronts import non_dominated
 from cbo_gym.errors import ArgumentError
-from cbo_gym.evaluation.comparison.leaderboard import Leaderboard, known_improvement
+from cbo_gym.evaluation.comparison.leaderboard import Leaderboard, compared_agents, known_improvement
 from cbo_gym.evaluation.comparison.significance import Ranking
 from cbo_gym.evaluation.metrics.targets import TARGETS, has_targets, rounds_to, seconds_to, shares_reached
 from cbo_gym.evaluation.report.curves import (
@@ -262,8 +262,7 @@ def draw_profiles(group: str, content: CurvesFigure) -> Figure:
 def improvement_matrix(board: Leaderboard, group: str) -> Figure:
     """Draw the probability that a run of the agent in the row scores higher than a run of the agent in the column."""
     rows = known_improvement(board, group)
-    ranked = board.overall.filter(pl.col("group") == group)["agent"]
-    agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
+    agents = compared_agents(board, group)
     probabilities = {(row["agent"], row["other"]): row["probability"] for row in rows.iter_rows(named=True)}
     matrix = np.array([[probabilities.get((agent, other), np.nan) for other in agents] for agent in agents])
     short = shorten(agents, LABEL_WIDTH)

@@ -16,6 +16,7 @@ from cbo_gym.evaluation.comparison.leaderboard import (
     ALL_MODES,
     ENOUGH_SEEDS,
     Leaderboard,
+    compared_agents,
     compared_over_envs,
     final_numbers,
     known_improvement,
@@ -266,8 +267,7 @@ def improvement_table(board: Leaderboard, group: str, decimals: int = 3) -> Tabl
     cells = {
         (row["agent"], row["other"]): with_interval(row, "probability", decimals) for row in rows.iter_rows(named=True)
     }
-    ranked = board.overall.filter(pl.col("group") == group)["agent"]
-    agents = ranked.filter(ranked.is_in(rows["agent"].to_list())).to_list()
+    agents = compared_agents(board, group)
     return _matrix("P(row scores higher than column)", agents, agents, cells)
 
 
