@@ -297,12 +297,15 @@ class CBO(Agent):
         rewards, and the one with the luckiest noise would otherwise seem the best.
         """
         self._refresh()
+        return self.at_rounds(lambda model: model.estimates() if model in self._explored else model.prior_means())
+
+    def at_rounds(self, estimates_of: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return a number for each round of ``history``; the function returns those of a model's set, in order."""
         targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
-        estimates = np.empty(len(targets))
+        numbers = np.empty(len(targets))
         for index in np.unique(targets):
-            model = self._models[index]
-            estimates[targets == index] = model.estimates() if model in self._explored else model.prior_means()
-        return estimates
+            numbers[targets == index] = estimates_of(self._models[index])
+        return numbers
 
     def reward_posterior(self, actions: Sequence[Action]) -> tuple[np.ndarray, np.ndarray]:
         self._refresh()

@@ -95,20 +95,12 @@ class CCBO(CBO):
     def incumbent(self) -> float:
         """Return the best estimate among played actions with feasible posterior means; minus infinity without any."""
         estimates = self.estimated_rewards()
-        return float(np.max(estimates[self._violations(caution=0.0) == 0.0], initial=-math.inf))
+        violations = self.at_rounds(lambda model: model.violations(caution=0.0))
+        return float(np.max(estimates[violations == 0.0], initial=-math.inf))
 
     def estimated_violations(self) -> np.ndarray:
         self._refresh()
-        return self._violations(CAUTION)
-
-    def _violations(self, caution: float) -> np.ndarray:
-        targets = np.array([int(past.action["target"]) for past in self.history], dtype=int)
-        by_round = np.empty(len(targets))
-        for index in np.unique(targets):
-            model = self._models[index]
-            assert isinstance(model, ConstrainedSetModel | ConstrainedEmptySetModel)
-            by_round[targets == index] = model.violations(caution)
-        return by_round
+        return self.at_rounds(lambda model: model.violations(CAUTION))
 
     def _refresh(self) -> None:
         nodes = np.array([past.observation["nodes"] for past in self.history])
