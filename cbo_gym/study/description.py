@@ -36,7 +36,7 @@ def _require_magnitude(number: float) -> float:
 def _require_ascending(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not -math.inf < low < high < math.inf:
-        hint = f"; write [{high:g}, {low:g}]?" if -math.inf < high < low < math.inf else ""
+        hint = f", as [{high:g}, {low:g}]" if -math.inf < high < low < math.inf else ""
         raise ValueError(f"bounds must be low < high, two finite numbers{hint}")
     return bounds
 
