@@ -85,7 +85,7 @@ def as_entries(value: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
         # A caller's mapping may raise anything.
         cause = error
     allowed = f"the action must be a dict with the keys {' and '.join(map(repr, keys))} alone"
-    raise InvalidAction(f"{allowed}; given {short_repr(value)}") from cause
+    raise InvalidAction(f"{allowed}, as action_space.sample() has them; given {short_repr(value)}") from cause
 
 
 def as_choice(value: Any, keys: tuple[str, str], count: int, names: Sequence[str]) -> tuple[int, list[float]]:

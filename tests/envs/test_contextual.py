@@ -76,7 +76,9 @@ def test_info_with_the_oracle_is_of_the_context() -> None:
 
 INVALID = [
     pytest.param(
-        {"target": 0, "values": [0.5] * 2}, "a dict with the keys 'scope' and 'values' alone", id="a hard action"
+        {"target": 0, "values": [0.5] * 2},
+        "the keys 'scope' and 'values' alone, as action_space.sample",
+        id="a hard action",
     ),
     pytest.param({"scope": 4, "values": [0.5] * 2}, "scope must be a whole number from 0 to 3; given 4", id="unknown"),
     pytest.param({"scope": 0, "values": [0.5] * 3}, r"shape \(2,\), .*'X1', 'X2'.*given shape \(3,\)", id="shape"),
