@@ -70,6 +70,11 @@ class Limits:
         self._warped = warped_scales(domains)
         self._held_shares = to_shares(self._held, self._warped)
         self._is_fixed = np.array([name in self.fixed for name in domains.names], dtype=bool)
+        # Names of the parameters that are fixed at another value than null.
+        self._off_null = [
+            name for name, unchanged in zip(domains.names, self.null or (), strict=False)
+            if self.fixed.get(name, unchanged) != unchanged
+        ]  # fmt: skip
         self._polytopes: dict[tuple[bool, ...], Polytope | None] = {}
         self._default_members = self._first_members()
 
@@ -100,8 +105,8 @@ class Limits:
     def can_change(self, members: np.ndarray) -> bool:
         """Return whether just these parameters, a mask ``(q,)``, may differ from null at once."""
         chosen = [name for name, is_set in zip(self.domains.names, members, strict=True) if is_set]
-        off_null = {name for name in self.domains.names if self._is_fixed_off_null(name)}
-        return self._within_counts(chosen) and off_null <= set(chosen) and self.polytope(members) is not None
+        is_allowed = self._within_counts(chosen) and set(self._off_null) <= set(chosen)
+        return is_allowed and self.polytope(members) is not None
 
     def can_set(self, names: Collection[str]) -> bool:
         """Return whether an action may set just the variables of these names."""
@@ -127,11 +132,10 @@ class Limits:
             if self.null is not None or not self.fixed:
                 self._require_settings(all_members)
             return all_members
-        changed = [name for name in self.domains.names if self._is_fixed_off_null(name)]
         for limit in self._cardinalities:
-            if len(set(limit.names) & set(changed)) > limit.count:
+            if len(set(limit.names) & set(self._off_null)) > limit.count:
                 raise ArgumentError(
-                    f"the fixed values of {', '.join(changed)} differ from their null values, which breaks "
+                    f"the fixed values of {', '.join(self._off_null)} differ from their null values, which breaks "
                     f"{limit.statement!r}; fix fewer of them"
                 )
         rng = np.random.default_rng(0)
@@ -215,17 +219,12 @@ class Limits:
 
     def _allowed_members(self, preference: np.ndarray) -> np.ndarray:
         """Return members of parameters, as many as are allowed, those with a high preference first."""
-        chosen = [name for name in self.domains.names if self._is_fixed_off_null(name)]
+        chosen = list(self._off_null)
         for index in np.argsort(-preference, kind="stable"):
             name = self.domains.names[index]
             if name not in self.fixed and self._within_counts([*chosen, name]):
                 chosen.append(name)
         return self.members_of(chosen)
-
-    def _is_fixed_off_null(self, name: str) -> bool:
-        """Return whether a parameter is fixed at another value than null."""
-        index = self.domains.names.index(name)
-        return self.null is not None and bool(self._is_fixed[index]) and self._held[index] != self.null[index]
 
     def choose_members(self, points: np.ndarray) -> np.ndarray:
         """Return the members of points ``(..., q)`` of all parameters: those farthest from null."""
