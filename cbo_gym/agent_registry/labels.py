@@ -21,6 +21,7 @@ AGENTS_LISTED_BY = "cbo-gym agents"
 ENVS_LISTED_BY = "cbo-gym list"
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _IMPORT_PATH = re.compile(f"{_DOTTED}:{_DOTTED}")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Largest length of a label, because Python's parser crashes on deep nesting.
 MAX_CHARACTERS = 10_000
 
@@ -82,7 +83,16 @@ class Spec:
         return hash(str(self))
 
     def __str__(self) -> str:
-        return self._to_string(repr)
+        # Addresses in memory differ between processes.
+        return self._to_string(lambda value: _ADDRESS.sub("", repr(value)))
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the label has the values of all parameters, because they are Python literals."""
+        try:
+            return Spec.parse(str(self)) == self
+        except ArgumentError:
+            return False
 
     @property
     def short_label(self) -> str:

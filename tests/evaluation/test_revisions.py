@@ -54,7 +54,7 @@ def test_a_run_has_the_revisions_of_its_agent_and_its_environment(run, monkeypat
     assert "Mixed code of agents: Random (2 codes)" in mixtures([run, again])
 
 
-def test_a_problem_that_is_an_object_has_a_name_and_a_hash_of_its_rounds(tmp_path):
+def test_environments_made_with_objects_have_their_names_and_a_hash_of_rounds(tmp_path):
     def env_with(optimum, name="Custom"):
         mechanisms = {"y": lambda x, u: u - (x - optimum) ** 2}
         problem = custom_problem(mechanisms, reward="y", noise={"y": 0.1}, actions={"x": (0, 1)}, name=name)
@@ -63,9 +63,13 @@ def test_a_problem_that_is_an_object_has_a_name_and_a_hash_of_its_rounds(tmp_pat
     first, same, other = (plan("Random", env_with(optimum), 1, tmp_path)[0] for optimum in (0.2, 0.2, 0.3))
     assert str(first.cell.env) == "CBO/Custom-v0(problem=Problem('Custom'))"
     assert first.path == same.path != other.path
-    with pytest.raises(ArgumentError, match=r"2 environments have the label .*; give their problems different names"):
+    with pytest.raises(ArgumentError, match=r"2 environments have the label .*; give their problems or functions"):
         plan("Random", [env_with(0.2), env_with(0.3)], 1, tmp_path)
     assert len(plan("Random", [env_with(0.2), env_with(0.3, "Other")], 1, tmp_path)) == 2
+    adversaries = ([lambda _, move=move: [move]] for move in (0.0, 0.0, 1.0))
+    games = [gym.make("CBO/Dropwave-Penny-v0", adversary=adversary) for (adversary,) in adversaries]
+    first, same, other = (plan("Random", game, 1, tmp_path)[0].path for game in games)
+    assert first == same != other
 
 
 def test_a_new_revision_is_played_again_and_nothing_else_is(tmp_path, monkeypatch):

@@ -218,8 +218,8 @@ def _environments(envs: Any, horizon: int | None) -> list[Spec]:
     labels = Counter(map(str, dict.fromkeys(specs)))
     if shared := [label for label, count in labels.items() if count > 1]:
         raise ArgumentError(
-            f"{labels[shared[0]]} environments have the label {shared[0]}; give their problems different names: "
-            "custom_problem(..., name='Greenhouse2')"
+            f"{labels[shared[0]]} environments have the label {shared[0]}; give their problems or functions different "
+            "names, as in custom_problem(..., name='Greenhouse2')"
         )
     return specs
 

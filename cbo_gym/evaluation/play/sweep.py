@@ -317,7 +317,7 @@ def _on_cluster(jobs: Sequence[Job], address: str, limits: Limits) -> Generator[
         )
     play = partial(_on_worker, limits=limits)
     stamps = dict(stamp for job in jobs for stamp in job.sources) | package_stamp()
-    # Agents and problems that are objects are sent with the jobs.
+    # Agents, problems and functions that are objects are sent with the jobs.
     code = {name: stamp for name, stamp in stamps.items() if not stamp.startswith(INTERACTIVE)}
     for job, outcome in map_on_cluster(play, jobs, address, code):
         if isinstance(outcome, Exception):

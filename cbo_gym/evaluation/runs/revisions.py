@@ -34,7 +34,7 @@ from cbo_gym.problems.build import is_yaml_file
 
 PACKAGE = "cbo_gym"
 DEFAULT_REVISION = "1"
-# Number of rounds by which a problem that is an object is recognised.
+# Number of rounds by which an environment with objects among its parameters is recognised.
 ROUNDS = 16
 # Top-level modules without stamps, because runs record the versions of libraries.
 KNOWN_BY_VERSION = {
@@ -66,12 +66,12 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
     A registered environment has the revision of its entry, an agent of the zoo that of its class. For a third-party
     agent or problem there is a stamp of each package or module that defines it, ``"0.3.0+5f2c1e0b9a77"``; the hash of a
     problem's YAML file; and the revision of an agent of the zoo from which the agent is derived. Code without a file
-    has the stamp ``"unreleased+interactive"``, see :func:`.interactive_code.interactive_stamp`. A problem that is an
-    object has a hash of some rounds that are played on it.
+    has the stamp ``"unreleased+interactive"``, see :func:`.interactive_code.interactive_stamp`. An environment with
+    objects among its parameters, such as a problem or a function, has a hash of some rounds that are played on it.
 
     Args:
         modules: Modules of the agent.
-        problem: Import path, or path of a YAML file, of the environment's problem, or the problem itself.
+        problem: Import path, or path of a YAML file, of the environment's problem; any other object is ignored.
         env: Id and parameters of the environment.
     """
     defining = set(modules)
@@ -81,7 +81,7 @@ def sources(modules: Iterable[str], problem: object, env: Spec | None = None) ->
         names.append(problem)
     elif isinstance(problem, str):
         defining.add(problem)
-    played = {} if env is None or isinstance(problem, str | None) else {repr(problem): _stamp_of_rounds(env)}
+    played = {} if env is None or env.is_literal else {str(env): _stamp_of_rounds(env)}
     return {name: _stamp_of(name) for name in names} | stamps_of(defining) | played
 
 
