@@ -102,6 +102,18 @@ def test_only_what_both_have_played_counts_and_a_failure_as_random_play():
     assert [run.seed for run in found.runs] == [0, 0, 1, 1, 2, 2]
 
 
+def test_batches_are_paired_with_batches_and_an_environment_counts_once_over_environments():
+    given = [*runs("A", [0.5] * 5), *runs("A", [0.9] * 5, batch=4), *runs("B", [0.4] * 5)]
+    found = compare(given, "A", "B")
+    assert {run.batch for run in found.runs} == {1}
+    assert found.unpaired == 5
+    longer = [*runs("A", [0.8] * 5, horizon=10), *runs("B", [0.5] * 5, horizon=10)]
+    found = compare([*given, *longer], "A", "B")
+    assert found.per_env["env"].unique().sort().to_list() == ["CBO/Dropwave-v0, T=10", "CBO/Dropwave-v0, T=5"]
+    row = found.overall.row(0, named=True)
+    assert (row["envs"], row["pairs"], row["difference"]) == (1, 5, pytest.approx(0.3))
+
+
 @pytest.mark.parametrize(
     ("agent", "other", "message"),
     [

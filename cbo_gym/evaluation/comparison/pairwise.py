@@ -1,13 +1,13 @@
 """compare: paired comparison of two agents, by the differences of their scores on the same seeds.
 
-Runs on an environment with the same number of rounds and seed have the same noise and initial data, so their difference
-is due to the agents.
+Runs on an environment with the same number of rounds, size of batches and seed have the same noise and initial data, so
+their difference is due to the agents.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -18,10 +18,16 @@ import polars as pl
 
 from cbo_gym.agent_registry.labels import matches
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, name_hint, short_repr
-from cbo_gym.evaluation.comparison.leaderboard import ALL_MODES, RUNS_LISTED_BY, failures_as_random, final_numbers
+from cbo_gym.evaluation.comparison.leaderboard import (
+    ALL_MODES,
+    RUNS_LISTED_BY,
+    compared_over_envs,
+    failures_as_random,
+    final_numbers,
+)
 from cbo_gym.evaluation.metrics.aggregate import half_width, welch_half_width, with_ends
 from cbo_gym.evaluation.metrics.registry import METRICS
-from cbo_gym.evaluation.runs.counted import newest, without_blind_runs
+from cbo_gym.evaluation.runs.counted import env_label, newest, without_blind_runs
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.store.together import Source, runs_of
 
@@ -63,10 +69,11 @@ class Comparison:
             ``difference_high`` (null with one seed), and the numbers of seeds that are ``wins``, ``ties`` and
             ``losses`` of ``agent``.
         overall: a row for each metric and each *group*: a feedback mode, or all if there are several. ``envs`` and
-            ``pairs`` are the numbers of environments and of pairs of runs; ``difference`` is the mean over environments
-            of the means over seeds, with a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties``
-            and ``losses`` count environments by the sign of their mean. ``p_value`` is that of a paired permutation
-            test, see :func:`sign_flip_p_value`, and ``least_p_value`` the smallest possible p-value with so many pairs.
+            ``pairs`` are the numbers of environments and of pairs of runs; of an environment with several numbers of
+            rounds only the runs with most rounds count. ``difference`` is the mean over environments of the means over
+            seeds, with a 95 % t-interval (null if some environment has one seed); ``wins``, ``ties`` and ``losses``
+            count environments by the sign of their mean. ``p_value`` is that of a paired permutation test, see
+            :func:`sign_flip_p_value`, and ``least_p_value`` the smallest possible p-value with so many pairs.
         runs: the runs that were compared.
         unpaired: number of finished runs of the two agents without a partner.
     """
@@ -114,19 +121,19 @@ def compare(source: Source, agent: str, other: str, *, beside: Path | str | Iter
         raise ArgumentError(f"give two different agents; given {first} twice")
     runs = [run for run in all_runs if run.status != "skipped" and run.agent in (first, second)]
     finished = [run for run in runs if run.status == "finished"]
-    runs_by_seed: defaultdict[tuple[str, int, int], dict[str, Run]] = defaultdict(dict)
+    runs_by_seed: defaultdict[tuple[tuple[str, int, int], int], dict[str, Run]] = defaultdict(dict)
     for run in runs:
-        runs_by_seed[run.env, run.horizon, run.seed][run.agent] = run
+        runs_by_seed[(run.env, run.horizon, run.batch), run.seed][run.agent] = run
     # A failed run is paired only if the agent finished another seed of the environment.
-    finished_envs = {(run.agent, run.env, run.horizon) for run in finished}
+    finished_envs = {(run.agent, (run.env, run.horizon, run.batch)) for run in finished}
     pairs = []
-    for (env, horizon, _), by_agent in runs_by_seed.items():
-        is_comparable = len(by_agent) == 2 and all((agent, env, horizon) in finished_envs for agent in by_agent)
+    for (env, _), by_agent in runs_by_seed.items():
+        is_comparable = len(by_agent) == 2 and all((agent, env) in finished_envs for agent in by_agent)
         if is_comparable and any(run.status == "finished" for run in by_agent.values()):
             pairs.append((by_agent[first], by_agent[second]))
     if not pairs:
         raise ArgumentError(
-            f"{first} and {second} have finished no environment with the same seed and number of rounds; "
+            f"{first} and {second} have finished no environment with the same seed and numbers of rounds and batches; "
             f"{_describe_runs_of(finished, first)}; {_describe_runs_of(finished, second)}"
         )
     differences = _differences(pairs)
@@ -134,7 +141,8 @@ def compare(source: Source, agent: str, other: str, *, beside: Path | str | Iter
         agent=first,
         other=second,
         per_env=pl.DataFrame(list(_per_env(differences)), schema=PER_ENV_SCHEMA),
-        overall=pl.DataFrame(list(_overall(differences)), schema=OVERALL_SCHEMA),
+        # Runs of a seed with other numbers of rounds have the same noise, so they are not independent.
+        overall=pl.DataFrame(list(_overall(compared_over_envs(differences))), schema=OVERALL_SCHEMA),
         runs=tuple(run for pair in pairs for run in pair),
         unpaired=len(finished) - sum(run.status == "finished" for pair in pairs for run in pair),
     )
@@ -155,27 +163,32 @@ def _label(name: str, labels: list[str]) -> str:
 
 def _describe_runs_of(finished: list[Run], agent: str) -> str:
     runs_of_agent = [run for run in finished if run.agent == agent]
-    envs = sorted({f"{run.env}, T={run.horizon}" for run in runs_of_agent})
+    envs = sorted({env_label(run) for run in runs_of_agent})
     seeds = ", ".join(map(str, sorted({run.seed for run in runs_of_agent})))
     return f"{agent} has {'; '.join(envs)} with seeds {seeds}" if runs_of_agent else f"{agent} has finished no run"
 
 
-def _differences(pairs: Sequence[tuple[Run, Run]]) -> dict[tuple[str, str], pl.DataFrame]:
-    """Return (mode, environment) -> differences of the metrics :data:`COMPARED`, a row per seed."""
+def _differences(pairs: Sequence[tuple[Run, Run]]) -> pl.DataFrame:
+    """Return the differences of the metrics :data:`COMPARED`, a row per pair, with ``mode``, ``env`` and ``agent``."""
     first, second = (failures_as_random(final_numbers(runs)) for runs in zip(*pairs, strict=True))
-    rows = first.select("mode", "env", *(first[name] - second[name] for name in COMPARED))
-    frames = rows.sort("mode", "env", maintain_order=True).partition_by("mode", "env", as_dict=True)
-    return {(str(mode), str(env)): frame for (mode, env), frame in frames.items()}
+    rows = first.select("mode", "env", "agent", *(first[name] - second[name] for name in COMPARED))
+    return rows.sort("mode", "env", maintain_order=True)
 
 
-def _per_env(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[str, object]]:
-    for metric, ((mode, env), rows) in product(COMPARED, by_env.items()):
+def _by_env(differences: pl.DataFrame) -> dict[tuple[Any, ...], pl.DataFrame]:
+    """Return (mode, environment) -> differences."""
+    return differences.partition_by("mode", "env", as_dict=True)
+
+
+def _per_env(differences: pl.DataFrame) -> Iterator[dict[str, object]]:
+    for metric, ((mode, env), rows) in product(COMPARED, _by_env(differences).items()):
         values = rows[metric].to_numpy()
         labels = {"metric": metric, "mode": mode, "env": env, "seeds": len(values)}
         yield labels | _with_interval(float(values.mean()), float(half_width(values))) | _signs(values)
 
 
-def _overall(by_env: Mapping[tuple[str, str], pl.DataFrame]) -> Iterator[dict[str, object]]:
+def _overall(differences: pl.DataFrame) -> Iterator[dict[str, object]]:
+    by_env = _by_env(differences)
     modes = list(dict.fromkeys(mode for mode, _ in by_env))
     groups = [ALL_MODES, *modes] if len(modes) > 1 else modes
     for metric, group in product(COMPARED, groups):
