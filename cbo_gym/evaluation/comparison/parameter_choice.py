@@ -19,6 +19,7 @@ from cbo_gym._util.yaml import read_yaml
 from cbo_gym.agent_registry.labels import Spec, bare_name
 from cbo_gym.errors import ArgumentError, short_repr
 from cbo_gym.evaluation.metrics.regret import TIE_DECIMALS, normalised_score
+from cbo_gym.evaluation.runs.counted import env_label
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.seed_ranges import INSTANCE_SEED, PUBLICATION, TUNING, TUNING_INSTANCES
 
@@ -72,8 +73,9 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
 
     Raises:
         ArgumentError: if the metric is unknown; if there are fewer than two values or two environments; if a value is
-            not a number; if a seed or an instance is reserved for published results; or if a combination of value,
-            environment and seed has no finished run, or several runs.
+            not a number; if a seed or an instance is reserved for published results; if a combination of value,
+            environment and seed has no finished run, or several runs; or if runs of an environment differ in their
+            number of rounds.
     """
     require_word("metric", metric, METRICS)
     shared = Spec.parse(agent)
@@ -103,6 +105,12 @@ def choose_parameter(runs: Iterable[Run], agent: str, parameter: str, metric: st
                 f"{', and '.join(both)}; give those of one sweep"
             )
     _require_complete(finished, envs, values, seeds, parameter)
+    labels = sorted({env_label(run) for run in finished.values()})
+    if len(labels) > len(envs):
+        raise ArgumentError(
+            f"all runs of an environment must have the same number of rounds; given {', '.join(labels)}; give those of "
+            "one sweep"
+        )
     all_scores = [final_score(finished[key], metric) for key in product(envs, values, seeds)]
     # Means over seeds, shape (environments, values).
     scores = np.array(all_scores).reshape(len(envs), len(values), len(seeds)).mean(axis=-1)
