@@ -188,7 +188,9 @@ def test_of_several_runs_of_a_cell_the_newest_that_finished_counts():
     assert "Left out: 2 runs that were played again later" in provenance(board)
     runs = [made_up_run("A", 0, [reward], date=f"2026-01-0{day}") for day, reward in ((2, 0.5), (1, 0.3))]
     runs.append(Run("A", "CBO/Dropwave-v0", 0, 1, "soft", "failed", "boom", date="2026-01-03"))
-    board = leaderboard(runs)
+    # Two instances of a class with other parameters, for example.
+    with pytest.warns(UserWarning, match="1 runs are left out, such as that of A on .*, seed 0, .* label='k=3'"):
+        board = leaderboard(runs)
     assert board.per_env["score"].to_list() == [pytest.approx(0.5)]
     assert board.replaced == 2
     runs = [made_up_run("A", seed, [0.5], machine="2 cores, X", date=f"2026-01-0{seed + 1}") for seed in (0, 1, 2, 5)]

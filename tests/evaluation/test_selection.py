@@ -128,7 +128,7 @@ def test_two_runs_for_one_cell_are_an_error(second):
 
 def test_runs_of_other_numbers_of_rounds_are_not_compared():
     mixed = [replace(run, horizon=9) if run.agent == "A(beta=5)" and run.env == "E1" else run for run in grid(AVERAGES)]
-    with pytest.raises(ArgumentError, match="the same number of rounds; given E1, T=2, E1, T=9, E2, T=2, E3, T=2; give"):
+    with pytest.raises(ArgumentError, match="same number of rounds; given E1, T=2, E1, T=9, E2, T=2, E3, T=2; give"):
         choose_parameter(mixed, "A", "beta")
 
 

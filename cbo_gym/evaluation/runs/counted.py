@@ -5,6 +5,7 @@ The identity of a run is its environment, number of rounds, size of batches, age
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 from packaging.version import Version
 
 from cbo_gym.agent_registry.labels import Spec
-from cbo_gym.evaluation.runs.results import Run
+from cbo_gym.errors import short_repr
+from cbo_gym.evaluation.runs.results import CURVES, TIMING_COLUMNS, Run
 from cbo_gym.evaluation.runs.revisions import revisions_of
 from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
@@ -24,14 +26,32 @@ def newest(runs: Iterable[Run]) -> list[Run]:
     """Return one run of each :func:`identity`, sorted by it.
 
     Verified runs are preferred to unverified ones; then the newest revision, the newest version, finished runs, and the
-    latest date.
+    latest date. A warning says if unpublished runs of an id differ, as those of two instances of a class may.
     """
 
     def rank(run: Run) -> tuple[Any, ...]:
         return not run.unverified, revisions_of(run), Version(run.version), run.status == "finished", run.date
 
-    best = {identity(run): run for run in sorted(runs, key=rank)}
+    ordered = sorted(runs, key=rank)
+    best = {identity(run): run for run in ordered}
+    if other := [run for run in ordered if _differ(run, best[identity(run)])]:
+        warnings.warn(
+            f"{len(other)} runs are left out, such as that of {other[0].agent} on {short_repr(other[0].env)}, seed "
+            f"{other[0].seed}, because a later run with this label, of the same code, was played differently. Give "
+            "agents with other parameters labels of their own: evaluate(agent, env, seed, label='k=3')",
+            stacklevel=3,
+        )
     return [best[key] for key in sorted(best)]
+
+
+def _differ(run: Run, later: Run) -> bool:
+    """Return whether two runs have the same id and version, but other rounds; False for published and failed runs."""
+    if run is later or CURVES in vars(run) | vars(later) or run.status != "finished":
+        return False
+    if (run.id, run.version) != (later.id, later.version):
+        return False
+    first, second = (table.drop(TIMING_COLUMNS, strict=False) for table in (run.table, later.table))
+    return not first.equals(second)
 
 
 def identity(run: Run) -> tuple[str, int, int, str, int]:
