@@ -15,7 +15,7 @@ import numpy as np
 from cbo_gym._util.summation import add_up
 from cbo_gym.actions.domains import Domains
 from cbo_gym.actions.limit_statements import Cardinality, LinearLimit, read_limits
-from cbo_gym.actions.polytope import TOLERANCE, Polytope, like, mask_like, replace_columns, to_shares, warped_scales
+from cbo_gym.actions.polytope import TOLERANCE, Polytope, like, replace_columns, to_shares, warped_scales
 from cbo_gym.errors import ArgumentError
 
 # Largest number of random sets of members that are drawn to find a feasible one.
@@ -278,7 +278,7 @@ class Limits:
         """
         flat, are_set = points.reshape(-1, points.shape[-1]), members.reshape(-1, points.shape[-1])
         if self.fixed:
-            flat = xp.where(mask_like(flat, xp, self._is_fixed), like(flat, xp, self._held), flat)
+            flat = xp.where(like(flat, xp, self._is_fixed), like(flat, xp, self._held), flat)
         masks = are_set if xp is np else are_set.detach().cpu().numpy()
         patterns, pattern_of = np.unique(masks, axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
@@ -288,7 +288,7 @@ class Limits:
                 continue
             repaired = polytope.repair(flat[:, columns], xp)
             inside = {column: repaired[:, position] for position, column in enumerate(columns.tolist())}
-            has_pattern = mask_like(flat, xp, (pattern_of.reshape(-1) == number)[:, None])
+            has_pattern = like(flat, xp, (pattern_of.reshape(-1) == number)[:, None])
             flat = xp.where(has_pattern, replace_columns(flat, inside, xp), flat)
         return flat.reshape(points.shape)
 

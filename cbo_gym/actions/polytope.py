@@ -159,7 +159,7 @@ class Polytope:
     def _round_to_levels(self, shares: Any, xp: Any) -> Any:
         """Round to levels, and solve each equality for one coordinate, so that the points meet the equalities."""
         steps = like(shares, xp, np.maximum(self._levels - 1.0, 1.0))
-        has_levels = mask_like(shares, xp, self._levels > 0)
+        has_levels = like(shares, xp, self._levels > 0)
         rounded = xp.where(has_levels, (shares * steps).round() / steps, shares)
         solved = like(shares, xp, self._constants) - rounded @ like(shares, xp, self._coefficients).T
         return replace_columns(rounded, {pivot: solved[..., index] for index, pivot in enumerate(self._pivots)}, xp)
@@ -193,13 +193,8 @@ class Polytope:
 
 
 def like(points: Any, xp: Any, array: np.ndarray) -> Any:
-    """Return an array of constants as ``points`` are: an array, or a tensor on their device."""
-    return array if xp is np else xp.as_tensor(array).to(points)
-
-
-def mask_like(points: Any, xp: Any, mask: np.ndarray) -> Any:
-    """Return a boolean array as ``points`` are: an array, or a tensor on their device."""
-    return mask if xp is np else xp.as_tensor(mask).to(points.device)
+    """Return constants as ``points`` are: an array, or a tensor on their device, of their type unless it is a mask."""
+    return array if xp is np else xp.as_tensor(array).to(points.device if array.dtype == bool else points)
 
 
 def replace_columns(points: Any, columns: Mapping[int, Any], xp: Any) -> Any:
