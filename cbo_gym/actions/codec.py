@@ -78,9 +78,10 @@ class Codec(ABC):
     def from_record(self, record: Record) -> Action:
         """Return the action of a record."""
 
-    @abstractmethod
     def to_string(self, record: Record) -> str:
         """Return a readable string of a record, with native units."""
+        assert isinstance(record, dict)
+        return f"do({_format_assignments(record.items())})"
 
     def to_native(self, action: Action) -> dict[str, Any]:
         """Return what the action sets: name -> native value, label of a category, or ``(low, high)`` of an interval."""
@@ -408,10 +409,6 @@ class ChoiceCodec(Codec):
             values = self.limits.repair(values, self._memberships[index])
         return {self.key: index, "values": values}
 
-    def to_string(self, record: Record) -> str:
-        assert isinstance(record, dict)
-        return f"do({_format_assignments(record.items())})"
-
     def to_numbers(self, action: Action) -> list[float]:
         return np.asarray(action["values"], dtype=float).tolist()
 
@@ -530,10 +527,6 @@ class ArmCodec(Codec):
 
     def from_flat(self, numbers: Sequence[float]) -> Action:
         return int(super().from_flat(numbers))
-
-    def to_string(self, record: Record) -> str:
-        assert isinstance(record, dict)
-        return f"do({_format_assignments(record.items())})"
 
     def choice_index(self, action: Action) -> int:
         return self._chosen[int(action)]
