@@ -146,9 +146,12 @@ def require_agent(agent: Any) -> Any:
         raise ArgumentTypeError(f"give an instance of {agent.__name__}, not the class")
     missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
     if missing:
+        hint = "; cbo_gym.sweep plays several agents" if isinstance(agent, list | tuple) else ""
+        if hasattr(agent, "predict"):
+            hint = "; cbo_gym.integrations.sb3.Policy(model) makes an agent of a model of Stable-Baselines3"
         raise ArgumentTypeError(
             f"{type(agent).__name__} is not an agent: it lacks {missing}; agents have the methods {list(AGENT_METHODS)}"
-            f"{'; cbo_gym.sweep plays several agents' if isinstance(agent, list | tuple) else ''}"
+            + hint
         )
     return agent
 

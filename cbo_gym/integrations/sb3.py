@@ -18,6 +18,7 @@ from cbo_gym.actions.policies import PolicyActions
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.agents.baselines.trained_policy import Policy as Policy
 from cbo_gym.envs import CausalBanditVectorEnv
+from cbo_gym.envs.making import env_spec
 from cbo_gym.errors import ArgumentError, naming_the_extra
 from cbo_gym.task import StepInfo
 
@@ -32,7 +33,7 @@ class VecEnv(BaseVecEnv):
     """Vector environment for models of ``stable_baselines3``: many experiments on one system, stepped together.
 
     Args:
-        env_id: a registered environment.
+        env_id: a registered environment, also with parameters: ``"CBO/BinaryTree-v0(depth=3)"``.
         num_envs: number of experiments, at least 1.
         discrete: number of evenly spread actions, for models with discrete actions such as DQN; None for the action
             space ``Box(-1, 1, (dim,))``, which PPO and SAC expect.
@@ -49,7 +50,8 @@ class VecEnv(BaseVecEnv):
     def __init__(
         self, env_id: str, num_envs: int = 1, *, discrete: int | None = None, seed: int | None = None, **parameters: Any
     ) -> None:
-        env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **parameters)
+        spec = env_spec(env_id, parameters)
+        env = gym.make_vec(spec.name, num_envs=num_envs, vectorization_mode="vector_entry_point", **spec.keywords)
         assert isinstance(env, CausalBanditVectorEnv)
         if objectives := env.dynamics.problem.outcomes.objectives:
             raise UnsupportedModeError(

@@ -9,7 +9,7 @@ from stable_baselines3 import DQN, PPO, SAC
 from cbo_gym import evaluate, sweep
 from cbo_gym.agent import UnsupportedModeError
 from cbo_gym.envs.wrappers import FlattenAction
-from cbo_gym.errors import ArgumentError, MissingExtraError
+from cbo_gym.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from cbo_gym.evaluation import load_runs
 from cbo_gym.integrations.sb3 import Policy, VecEnv
 from tests.support.environments import FIRST_OF_MODE
@@ -41,6 +41,7 @@ def test_every_algorithm_trains_on_every_mode(env_id, name):
 
 
 def test_experiments_are_those_of_the_scalar_environment():
+    assert VecEnv("CBO/BinaryTree-v0(depth=1)").action_space.shape == (2,)
     venv = VecEnv("CBO/Alpine2-Noisy-v0", num_envs=3, seed=5)
     venv.reset()
     actions = np.random.default_rng(0).uniform(-1, 1, (4, 3, 6))
@@ -67,7 +68,10 @@ def test_the_end_of_an_episode_is_where_the_library_looks_for_it():
 
 def test_a_trained_policy_plays_as_an_agent(tmp_path):
     venv = VecEnv("CBO/PSAContextual2-v0", num_envs=2, seed=0)
-    policy = Policy(PPO("MultiInputPolicy", venv, n_steps=8, batch_size=16, n_epochs=1, seed=0).learn(16))
+    model = PPO("MultiInputPolicy", venv, n_steps=8, batch_size=16, n_epochs=1, seed=0).learn(16)
+    with pytest.raises(ArgumentTypeError, match=r"PPO is not an agent.*; .*sb3.Policy\(model\) makes an agent"):
+        evaluate(model, "CBO/PSAContextual2-v0", 0, horizon=3)
+    policy = Policy(model)
     run = evaluate(policy, "CBO/PSAContextual2-v0", 0, horizon=3)
     assert run.status == "finished"
     assert sweep(policy, "CBO/PSAContextual2-v0", 1, tmp_path, horizon=3, n_jobs=1)["finished"] == 1
