@@ -10,7 +10,7 @@ import json
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,8 @@ class Study:
     @property
     def trials(self) -> list[Entry]:
         """All trials, in their current state."""
-        return list(self._current_trials().entries.values())
+        entries = self._current_trials().entries.values()
+        return [replace(entry, do=self.units.native_values(self.units.from_flat(entry.action))) for entry in entries]
 
     @property
     def pending(self) -> list[Trial]:

@@ -19,6 +19,7 @@ class Entry:
     Attributes:
         number: number of the trial, from 1.
         flat: the suggested or registered action, encoded as numbers by the codec.
+        do: the values that were set, or are to be set, by name and in the study's units; in :attr:`.Study.trials` only.
         status: ``"pending"``, ``"partial"`` if a part of the outcome was recorded and the rest will follow,
             ``"measured"`` if the outcome was recorded, ``"closed"`` if it was recorded without the reward,
             ``"failed"``, or ``"rejected"``.
@@ -34,6 +35,7 @@ class Entry:
 
     number: int
     flat: list[float]
+    do: Mapping[str, Any] = field(default_factory=dict)
     status: Status = "pending"
     why: str = ""
     context: Mapping[str, float] | None = None
@@ -47,7 +49,10 @@ class Entry:
 
     def __repr__(self) -> str:
         reason = f", reason={self.reason!r}" if self.reason else ""
-        return f"Entry(number={self.number}, status={self.status!r}, values={dict(self.values)!r}{reason})"
+        return (
+            f"Entry(number={self.number}, status={self.status!r}, do={dict(self.do)!r}, values={dict(self.values)!r}"
+            f"{reason})"
+        )
 
     @property
     def action(self) -> list[float]:

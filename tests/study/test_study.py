@@ -33,7 +33,10 @@ def test_a_round_of_a_study(tmp_path):
     frame = study.to_frame()
     assert frame["status"].to_list() == ["measured", "failed", "measured", "pending"]
     assert frame["reason"].to_list()[1] == "the pump broke"
-    assert repr(study.trials[1]) == "Entry(number=2, status='failed', values={}, reason='the pump broke')"
+    assert repr(study.trials[1]).startswith("Entry(number=2, status='failed', do={")
+    assert repr(study.trials[1]).endswith("}, values={}, reason='the pump broke')")
+    assert study.trials[0].do == trial.do
+    assert study.best_trial.do == study.trials[study.best_trial.number - 1].do
     assert set(study.recommendation()) <= {"feed", "ph"}
     assert study.what_if({"ph": 6.8})["titre"] == pytest.approx(1.5, abs=1.5)
     assert studies_in(tmp_path / "f.db") == ["fermenter"]

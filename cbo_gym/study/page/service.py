@@ -44,10 +44,6 @@ class ServedStudy:
         """Return the trials by their numbers."""
         return {entry.number: entry for entry in self.study.trials}
 
-    def done(self, entry: Entry) -> dict[str, Any]:
-        """Return the values that a trial sets, by name."""
-        return self.study.units.native_values(self.study.units.from_flat(entry.action))
-
     async def call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """Call a function of :mod:`~cbo_gym.study.page.agent_pool` with the study and more arguments in a worker."""
         return await asyncio.wrap_future(self._service.pool.submit(function, self._pickled, *arguments))

@@ -118,7 +118,7 @@ def _options(served: ServedStudy, name: str, prefix: str) -> tuple[str, ...]:
 
 def card_of(served: ServedStudy, entry: Entry, problem: FormError | None = None, form: str = "") -> dict[str, Any]:
     """Return a trial, and the fields of its form, filled with the known values."""
-    interface, done, context = served.study.interface, served.done(entry), entry.context or {}
+    interface, done, context = served.study.interface, entry.do, entry.context or {}
     products = list(interface.products(served.study.units.from_flat(entry.action)))
     measured = products or [name for name in interface.nodes if name not in done or not interface.sets_variables]
     others = [name for name in served.study.settable if name not in done]
@@ -146,7 +146,7 @@ def outcome_of(served: ServedStudy, trial: int, typed: FormInput) -> tuple[dict[
     The values include those that were set.
     """
     entry = served.entries().get(trial)
-    done = {} if entry is None else served.done(entry)
+    done = {} if entry is None else entry.do
     did = {
         name: value for name, value in read_numbers(typed, DID).items() if typed[DID + name] != _inputs(done.get(name))
     }
@@ -206,6 +206,6 @@ def study_content(served: ServedStudy, problem: FormError | None) -> dict[str, A
         "what_if_actions": fields_of(served, DO, served.study.settable, {}, problem, "what-if"),
         "own_contexts": fields_of(served, CONTEXT, contexts, {}, problem, "register"),
         "own_actions": fields_of(served, DO, served.study.settable, {}, problem, "register"),
-        "rows": [(entry, format_assignments(served.done(entry))) for entry in reversed(entries[-MAX_ROWS:])],
+        "rows": [(entry, format_assignments(entry.do)) for entry in reversed(entries[-MAX_ROWS:])],
         "all_rows": len(entries),
     }
