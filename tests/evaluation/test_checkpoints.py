@@ -20,7 +20,7 @@ from cbo_gym.agents import GPUCB
 from cbo_gym.envs.making import make_env
 from cbo_gym.errors import ArgumentError, OperationError
 from cbo_gym.evaluation import load_runs
-from tests.support.agents import Centre, Sampler
+from tests.support.agents import Centre, Odd, Sampler
 from tests.support.families import ALONE, TOGETHER, by_family
 from tests.support.runs import rounds_alike
 
@@ -116,6 +116,11 @@ def test_a_checkpoint_is_of_one_run(tmp_path):
         evaluate("Random", ENV, 101, horizon=6, checkpoint=path)
     with pytest.raises(ArgumentError, match="checkpoint_every must be at least 1"):
         evaluate("Random", ENV, 100, horizon=6, checkpoint=path, checkpoint_every=0)
+    other = tmp_path / "other"
+    with pytest.raises(StopError):
+        evaluate(Odd("list"), ENV, 100, horizon=6, checkpoint=other, checkpoint_every=2, callbacks=[stop_at(5)])
+    with pytest.raises(OperationError, match="the checkpoint of a run with another parameter what; remove it"):
+        evaluate(Odd("tuple"), ENV, 100, horizon=6, checkpoint=other)
 
 
 @pytest.mark.parametrize("agent", ["Random", pytest.param(Centre(), marks=pytest.mark.slow)])

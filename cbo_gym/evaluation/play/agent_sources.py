@@ -189,6 +189,12 @@ def _parts_of(source: Any, modules: Container[str], visited: set[int]) -> Iterat
             yield set(value) if isinstance(value, frozenset) else value
 
 
+def parameters_of(agent: Any) -> dict[str, str]:
+    """Return hashes of the parameters that an agent keeps in attributes of the same names."""
+    names = inspect.signature(type(agent)).parameters
+    return {name: _hash_of(getattr(agent, name)) for name in names if hasattr(agent, name)}
+
+
 def _hash_of(value: object) -> str:
     # Imported here, because it is needed only here.
     import joblib

@@ -23,6 +23,7 @@ from cbo_gym.envs.tasks import make_task
 from cbo_gym.envs.wrappers import OracleInfo, wrappers_of
 from cbo_gym.errors import ArgumentError, UnsupportedModeError
 from cbo_gym.evaluation.metrics import regret
+from cbo_gym.evaluation.play.agent_sources import parameters_of
 from cbo_gym.evaluation.play.callbacks import Callback, PlayedRound, Sampled
 from cbo_gym.evaluation.play.players import IsolatedPlayer
 from cbo_gym.evaluation.play.playing import Checkpoint, Playing
@@ -120,7 +121,9 @@ def evaluate(
         about |= {"recommend": recommend, "batch": batch}
         saved = None
         if checkpoint is not None:
-            saved = Checkpoint(Path(checkpoint), checkpoint_every, about | {"sources": code | package_stamp()})
+            parameters = {f"parameter {name}": value for name, value in parameters_of(agent).items()}
+            identity = about | {"sources": code | package_stamp()} | parameters
+            saved = Checkpoint(Path(checkpoint), checkpoint_every, identity)
         columns = playing.play(saved)
         oracle = oracle_of(instance)
         table = _score(columns, recommend_after, oracle)
