@@ -377,13 +377,24 @@ class Agent(ABC):
                 + hint
             )
         if self.task.objectives:
-            best = np.flatnonzero(non_dominated(self.estimated_rewards()))
+            best = np.flatnonzero(non_dominated(self.__estimates("estimated_rewards", len(self.task.objectives))))
             return [self.history[index].action for index in best]
         if not any(overrides(self, name) for name in ("estimated_rewards", "estimated_violations")):
             return self.__best_round().action
-        violations = self.estimated_violations()
-        rewards = np.where(violations <= violations.min(), self.estimated_rewards(), -np.inf)
+        violations = self.__estimates("estimated_violations")
+        rewards = np.where(violations <= violations.min(), self.__estimates("estimated_rewards"), -np.inf)
         return self.history[int(np.argmax(rewards))].action
+
+    def __estimates(self, method: str, *objectives: int) -> np.ndarray:
+        """Return the estimates of all rounds by a method; a maximum of NaN or of another shape would be a wrong one."""
+        estimates = np.asarray(getattr(self, method)(), dtype=float)
+        shape = (len(self.history), *objectives)
+        if estimates.shape != shape or np.isnan(estimates).any():
+            raise ArgumentError(
+                f"{name_of(self)}.{method}() must return an estimate for each round of history, shape {shape}; given "
+                f"{'NaN' if estimates.shape == shape else f'shape {estimates.shape}'}"
+            )
+        return estimates
 
     def __best_round(self) -> Round:
         """Return the first round with the highest reward; repeated calls read every round only once."""

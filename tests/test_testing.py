@@ -96,6 +96,16 @@ class Undecided(Misbehaves):
         return np.full(3, 0.5)
 
 
+class Diverges(Misbehaves):
+    def estimated_rewards(self):
+        return np.full(len(self.history), np.nan)
+
+
+class ForgetsARound(Misbehaves):
+    def estimated_rewards(self):
+        return super().estimated_rewards()[:-1]
+
+
 class Silent(Misbehaves):
     def recommend(self):
         raise ValueError("I would rather not say")
@@ -134,6 +144,8 @@ class KeepsReferences(Misbehaves):
         (GoesOn, "a run after another one differs: reset"),
         (Outside, "act in round 1 gave an action that is not in"),
         (Undecided, r"recommend\(\) gave"),
+        (Diverges, r"estimated_rewards\(\) must return an estimate for each round .* shape \(\d+,\); given NaN"),
+        (ForgetsARound, r"estimated_rewards\(\) must return an estimate for each round .* given shape"),
         (Silent, "although something was played"),
         (ChangesTheTask, "reset changed the task"),
         (ChangesObservations, "update in round 1 changed its arguments"),
