@@ -228,7 +228,8 @@ def _require_same_global_random_state() -> Iterator[None]:
         raise ContractError(
             f"the agent drew from the global random state of {', '.join(changed)}; draw from self.rng, or from a "
             "generator seeded by it. A library that takes no generator gets a seed, as in "
-            "random_state=int(self.rng.integers(2**31)); one that takes neither must be called between "
+            "random_state=int(self.rng.integers(2**31)); one that takes neither, such as BoTorch's optimize_acqf, must "
+            "be called in 'with torch.random.fork_rng():' after torch.manual_seed(...), or between "
             "state = numpy.random.get_state() with numpy.random.seed(...), and numpy.random.set_state(state)"
         )
 
