@@ -116,7 +116,7 @@ def leading_chances(
     The action then has a higher expected reward than its rivals: the present recommendation and the best played
     actions. Constraints are ignored. An outcome y, standardised to z, moves the difference of the expected rewards of
     two actions by ``z Cov(difference, y) / std(y)`` (Frazier, Powell & Dayanik 2009, The knowledge-gradient policy for
-    correlated normal beliefs).
+    correlated normal predictions).
 
     Args:
         agent: the agent.

@@ -15,7 +15,7 @@ from cbo_gym.study import create_study, load_study
 from cbo_gym.study.report import sections, style
 from tests.support.studies import SOFT, events_of, fermenter, lose_caches, play, simulate, soft
 
-NAMES = ["overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance"]
+NAMES = ["overview", "now", "curve", "stopping", "predictions", "trust", "system", "trials", "provenance"]
 
 
 class Locked(Random):
@@ -50,7 +50,7 @@ def test_a_report_of_each_part(tmp_path):
     assert re.search(r"titre \[g/l\] [-\d.]+ [-\d.]+ to [-\d.]+", words(parts["now"]))
     assert "95 % interval" in words(parts["curve"])
     for name in ("nothing set, only observe", "{feed}", "{ph}", "{feed, ph}"):
-        assert f"<strong>{name}</strong>" in parts["beliefs"]
+        assert f"<strong>{name}</strong>" in parts["predictions"]
     assert "feed and titre have a latent cause" in parts["system"]
     assert "ph 10" in words(parts["system"])
     assert "&lt;script&gt;" in parts["trials"]
@@ -82,9 +82,9 @@ def test_a_report_changes_nothing_and_previews_what_comes(tmp_path, agent, more,
     assert trial.do == undisturbed.pending[0].do
 
 
-def test_soft_parameters_have_a_line_each_that_follows_the_beliefs(tmp_path):
+def test_soft_parameters_have_a_line_each_that_follows_the_predictions(tmp_path):
     study = play(fermenter(tmp_path / "f.db", agent="GP-UCB", **SOFT), 8, soft)
-    string = of(study)["beliefs"]
+    string = of(study)["predictions"]
     assert re.findall("<strong>(.*?)</strong>", string) == ["feed", "ph"]
     expected = study.what_if(study.recommendation())["titre"]
     low, high = map(float, re.search(r"95 % interval ([-\d.e]+) to ([-\d.e]+)", string).groups())
@@ -119,9 +119,9 @@ def test_arms_that_cannot_be_best_are_folded(tmp_path):
         return values | {"asks": 0.0, "order": float(rng.random() < 0.5 + 0.3 * values["offer"])}
 
     parts = of(play(study, 12, visit))
-    assert "only 4 of the 6 arms can be optimal" in words(parts["beliefs"])
-    assert "2 arms that cannot be optimal by the diagram" in words(parts["beliefs"])
-    assert "nothing set; layout = 1, offer = 1" in words(parts["beliefs"])
+    assert "only 4 of the 6 arms can be optimal" in words(parts["predictions"])
+    assert "2 arms that cannot be optimal by the diagram" in words(parts["predictions"])
+    assert "nothing set; layout = 1, offer = 1" in words(parts["predictions"])
 
 
 def test_contexts_and_cells(tmp_path):
@@ -134,21 +134,21 @@ def test_contexts_and_cells(tmp_path):
         study.tell(trial, {"age": age, "dose": dose, "health": 1 - (dose - age / 60) ** 2})
     parts = of(study)
     assert "the mean health of the last 10 rounds" in words(parts["curve"])
-    assert "The line is for the context of the last trial, age = 80" in words(parts["beliefs"])
+    assert "The line is for the context of the last trial, age = 80" in words(parts["predictions"])
     assert "for age = 80" in words(parts["now"])
     about = {"mode": "aggregated", "diagram": "dag { growth -> yield }", "reward": "yield", "agent": "GPOO"}
     about |= {"parameters": {"nitrogen": {"node": "growth", "bounds": (0, 200)}}, "horizon": 20}
     field = create_study("field", storage=tmp_path / "f.db", **about)
     play(field, 5, lambda do: {"growth": 1.0, "yield": -abs(np.mean(do["nitrogen"]) - 120) / 100})
-    assert "<strong>nitrogen</strong>" in of(field)["beliefs"]
+    assert "<strong>nitrogen</strong>" in of(field)["predictions"]
 
 
 def test_an_agent_without_a_model_is_described_and_older_trials_are_folded(tmp_path):
     for agent, said in (("Random", "has no model"), (Locked(), "cannot be asked")):
         study = fermenter(tmp_path / f"{said}.db", agent=agent)
-        assert "Nothing is known yet" in words(of(study)["beliefs"])
+        assert "Nothing is known yet" in words(of(study)["predictions"])
         assert "curve" not in of(study)
-        assert said in words(of(play(study, 2))["beliefs"])
+        assert said in words(of(play(study, 2))["predictions"])
         if agent == "Random":
             study.ask(51)
             string = of(study)["trials"]
@@ -163,7 +163,7 @@ def test_of_many_sets_those_tried_most_are_shown(tmp_path):
     about |= {"settable": dict.fromkeys(names, (0, 1)), "targets": targets, "horizon": 20}
     study = create_study("many", storage=tmp_path / "m.db", **about)
     study.add_data([dict.fromkeys(["y", *names], 0.5)] * 2, do=[{"a": 0.5, "c": 0.5, "d": 0.5}] * 2)
-    string = words(of(study)["beliefs"])
+    string = words(of(study)["predictions"])
     assert "{a, c, d} along" in string
     assert "2 more, which were tried less often, are not shown" in string
 

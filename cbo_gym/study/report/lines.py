@@ -1,4 +1,4 @@
-"""What the agent believes along lines through the action space, on which one coordinate varies.
+"""Predictions of the agent along lines through the action space, on which one coordinate varies.
 
 The other coordinates have their best values, or those of the recommendation.
 """
@@ -26,7 +26,7 @@ MAX_LINES = 12
 
 
 class Line(NamedTuple):
-    """Beliefs along one coordinate.
+    """Predictions along one coordinate.
 
     Attributes:
         title: name of the set, of the scope (a set with the contexts that it depends on), or of the parameter.
@@ -34,7 +34,7 @@ class Line(NamedTuple):
         others: values of the other coordinates, in words.
         points: native values of the coordinate, ascending, shape ``(n,)``.
         band: expected rewards at the points.
-        at: native value of the coordinate in the action that the agent believes to be best.
+        at: native value of the coordinate in the action with the best prediction.
         measured: native value of the coordinate and reward of each round, for a set those that set it.
         domain: domain of the coordinate.
     """
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 
 def lines_of(snapshot: Snapshot) -> list[Line]:
-    """Return a line for each parameter, or for each set or scope that is shown; empty without beliefs.
+    """Return a line for each parameter, or for each set or scope that is shown; empty without predictions.
 
     The line of a set is along the variable with the largest effect.
     """
@@ -75,7 +75,7 @@ def sets_to_show(snapshot: Snapshot) -> list[int]:
 
 
 def _line_of_set(snapshot: Snapshot, codec: Any, index: int) -> Line | None:
-    """Return the line of a set or scope; None without beliefs."""
+    """Return the line of a set or scope; None without predictions."""
     rounds = [played for played in snapshot.rounds if int(played.action[codec.key]) == index]
     columns = [column for column, name in enumerate(codec.domains.names) if name in codec.sets[index]]
 
@@ -151,7 +151,7 @@ class _Box(NamedTuple):
         return Domains([intervals[column] for column in self.columns])
 
     def best_point(self, played: Sequence[np.ndarray], inside: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
-        """Return the best of random and played points, improved along each coordinate; None without beliefs.
+        """Return the best of random and played points, improved along each coordinate; None without predictions.
 
         ``inside`` returns the nearest point within the limits.
         """
@@ -168,7 +168,7 @@ class _Box(NamedTuple):
         return best
 
     def along(self, best: np.ndarray, index: int, count: int) -> tuple[np.ndarray, Band]:
-        """Return points on the line through ``best``, ``best`` among them, and the beliefs; about ``count`` points."""
+        """Return about ``count`` points on the line through ``best``, ``best`` among them, and the predictions."""
         domains = self.domains
         if domains.categories(index):
             count = len(domains.categories(index))

@@ -17,9 +17,9 @@ from cbo_gym.errors import ArgumentError
 from cbo_gym.evaluation.runs.provenance import library_versions
 from cbo_gym.study.forecast import percent
 from cbo_gym.study.precision import merge_precision
-from cbo_gym.study.report.beliefs import beliefs
 from cbo_gym.study.report.curve import progress
 from cbo_gym.study.report.front import front
+from cbo_gym.study.report.predictions import predictions
 from cbo_gym.study.report.snapshot import Snapshot, interval, number
 from cbo_gym.study.report.system import system
 from cbo_gym.study.report.trust import stopping, trust
@@ -28,7 +28,7 @@ from cbo_gym.study.suggesting import agents_lock
 from cbo_gym.study.trials import Entry, Status
 from cbo_gym.version import __version__
 
-SECTIONS = ("overview", "now", "curve", "stopping", "beliefs", "trust", "system", "trials", "provenance")
+SECTIONS = ("overview", "now", "curve", "stopping", "predictions", "trust", "system", "trials", "provenance")
 # Largest number of rows of the table of trials, because a page with more takes long to open.
 MAX_TRIALS = 1000
 # Titles of columns of the table of trials.
@@ -79,7 +79,7 @@ def sections(study: Study, *, preview: bool = False) -> list[str]:
             **_now(snapshot, preview),
             "progress": progress(snapshot),
             "stop": stopping(snapshot),
-            "believed": front(snapshot) if snapshot.description.objectives else beliefs(snapshot),
+            "predicted": front(snapshot) if snapshot.description.objectives else predictions(snapshot),
             "leave_one_out": trust(snapshot),
             **system(snapshot),
             **_trials(snapshot),

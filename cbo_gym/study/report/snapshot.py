@@ -49,8 +49,8 @@ class Snapshot:
         rounds: rounds that show the reward of an action: imported data, then trials.
         others: measured values of all other rounds, except those of campaigns with other mechanisms.
         imported: number of rounds of imported data.
-        agent: copy of the agent; None if there are no beliefs to show.
-        no_beliefs: reason why there are no beliefs.
+        agent: copy of the agent; None if there are no predictions to show.
+        no_predictions: reason why there are no predictions.
         context: context of the last trial; None in the other modes.
     """
 
@@ -58,7 +58,7 @@ class Snapshot:
         self.study, self.description, self.units = study, study.description, study.units
         contexts = [entry.context for entry in study.trials if entry.context]
         self.context = contexts[-1] if contexts else None
-        state, self.agent, self.no_beliefs = study.agent_snapshot(self.context)
+        state, self.agent, self.no_predictions = study.agent_snapshot(self.context)
         with_values = ("measured", "partial", "closed")
         trials = [entry.record for entry in state.trials.entries.values() if entry.status in with_values]
         self.imported = len(state.imported)

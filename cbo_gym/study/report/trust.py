@@ -48,7 +48,7 @@ def trust(snapshot: Snapshot) -> dict[str, Any] | str:
     """Return a table and figures of the leave-one-out predictions; a sentence if the agent has none."""
     agent, categories = snapshot.agent, snapshot.units.categories
     if agent is None:
-        return snapshot.no_beliefs
+        return snapshot.no_predictions
     predictions_of = agent.leave_one_out() if hasattr(agent, "leave_one_out") else {}
     numbers = [name for name in snapshot.study.interface.nodes if name in predictions_of and name not in categories]
     by_name = {

@@ -1,4 +1,4 @@
-"""The section "What the agent believes": a small figure of means and intervals for each set, parameter or arm."""
+"""The section "What the agent predicts": a small figure of means and intervals for each set, parameter or arm."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MAX_LABEL = 12
 MARGIN = 0.6
 
 
-def beliefs(snapshot: Snapshot) -> dict[str, Any] | str:
+def predictions(snapshot: Snapshot) -> dict[str, Any] | str:
     """Return figures and notes; a sentence if the agent has no model."""
     if snapshot.agent is None:
-        return snapshot.no_beliefs
+        return snapshot.no_predictions
     codec = snapshot.study.interface.codec
     with page_style():
         content = _arms(snapshot, codec) if isinstance(codec, ArmCodec) else _panels(snapshot)
