@@ -86,7 +86,7 @@ class Study:
         agent: the agent; None for the one that the study names.
 
     Attributes:
-        description: the description of the study.
+        description: the description of the study; its agent is the one with which the study was opened.
         interface: the spaces, codec and costs of the study.
         units: the conversion of actions, values and rewards to those of the agent.
 
@@ -109,6 +109,9 @@ class Study:
                 f"the study names the agent {self.description.agent!r}, an import path, whose code would be run; if "
                 f"you trust it, pass agent={self.description.agent!r}"
             )
+        if agent is not None:
+            # Messages and the cache of the agent name the one that plays.
+            self.description = self.description.model_copy(update={"agent": _label_of(agent)})
         self.interface = interface_of(self.description)
         self.units = Units(self.description, self.interface)
         self._history = History(log, self._number, self._digest)
@@ -818,9 +821,7 @@ def describe(
         if isinstance(candidates, str) or not isinstance(candidates, Iterable):
             raise ArgumentError(f"candidates must be a list of diagrams; given {short_repr(candidates)}")
         candidates = [CausalDiagram.read(candidate) for candidate in candidates]
-    label = "Auto" if agent is None else agent
-    if not isinstance(label, str):
-        label = (agent if isinstance(agent, type) else type(agent)).__name__
+    label = "Auto" if agent is None else _label_of(agent)
     fields = {"name": name, "diagram": diagram, "candidates": candidates, "agent": label, **others}
     strings = {
         "diagram": diagram and diagram.to_dagitty(),
@@ -864,6 +865,10 @@ def load_study(name: str | None = None, *, storage: Path | str, agent: Any = Non
 
 
 def _reopen(storage: str, name: str, digest: str, agent: bytes) -> Study:
+def _label_of(agent: Any) -> str:
+    return agent if isinstance(agent, str) else (agent if isinstance(agent, type) else type(agent)).__name__
+
+
     log = Log(storage)
     study = Study(log, name, cloudpickle.loads(agent))
     if study._digest != digest:

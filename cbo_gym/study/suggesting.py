@@ -129,11 +129,9 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     """
     created, description = _create_agent(agent, units), units.description
     if (modes := modes_of(created)) and description.mode not in modes:
-        source = description.agent if agent is None else agent
-        label = source if isinstance(source, str) else name_of(created)
         raise UnsupportedModeError(
-            f"{label} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent of this "
-            f"mode: {agents_for_mode(known_agents(), units)}"
+            f"{description.agent} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent "
+            f"of this mode: {agents_for_mode(known_agents(), units)}"
         )
     created.reset(_task(units, initial), seed=units.description.seed)
     for record in initial:

@@ -43,6 +43,21 @@ def test_a_round_of_a_study(tmp_path):
     assert load_study(storage=tmp_path / "f.db").to_frame().equals(frame)
 
 
+def test_another_agent_plays_under_its_own_name(tmp_path):
+    study = play(fermenter(tmp_path / "f.db", agent="GP-UCB", constraints=["biomass >= 2"]), 2)
+    study.ask()
+    for folder in ("kept", "lost"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(tmp_path / "f.db", tmp_path / folder)
+    lose_caches(tmp_path / "lost" / "f.db")
+    agent = "GP-UCB(beta=50)"
+    kept, lost = (load_study(storage=tmp_path / folder / "f.db", agent=agent) for folder in ("kept", "lost"))
+    suggested = kept.ask()
+    assert suggested == lost.ask()
+    assert f"{kept.description.agent} ignores the constraints" in suggested.why
+    assert kept.description.agent == agent
+
+
 def test_a_reward_is_minimised(tmp_path):
     study = fermenter(tmp_path / "f.db", agent="GP-UCB", direction="minimize")
     done = [{"feed": feed, "ph": ph} for feed in (0.0, 2.5, 5.0) for ph in (5.5, 6.2, 6.8, 7.5)]
