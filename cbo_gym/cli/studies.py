@@ -270,7 +270,7 @@ def correct(
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Correct the outcome of a trial; the agent learns everything again.
+    """Correct values of a trial; others stay as recorded, and the agent learns everything again.
 
     Example: [b]cbo-gym study correct fermenter.db 7 biomass=2.2 titre=0.97[/b]
     """
@@ -303,7 +303,7 @@ def fail(
     study: NameOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Record that a trial gave no result.
+    """Record that a trial gave no result, or that its recorded outcome is invalid.
 
     Example: [b]cbo-gym study fail fermenter.db 8 "the pump broke"[/b]
     """

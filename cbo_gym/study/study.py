@@ -40,7 +40,7 @@ from cbo_gym.study.stopping import Stopping
 from cbo_gym.study.strings import require_storable
 from cbo_gym.study.suggesting import Suggester, agents_lock, begin_agent, name_agent_in_errors
 from cbo_gym.study.tables import CAMPAIGN, DIFFERS
-from cbo_gym.study.trials import Entry, History, State, Trials, any_measured
+from cbo_gym.study.trials import Entry, History, State, Trials, any_measured, ends_of
 from cbo_gym.study.units import Units, format_value
 from cbo_gym.task import Action
 
@@ -346,7 +346,8 @@ class Study:
                 counts, ``{"cured": "37 of 1000"}``. Repeated measurements of the trial are a list of such mappings:
                 their mean is recorded, with its standard error.
             std: variable -> standard error of its value.
-            did: the values that were really set, if they differ from the suggestion; they may be outside the bounds.
+            did: the values that were really set, if they differ from the suggestion; they may be outside the bounds;
+                None for a name that was not set.
             final: False if other values will follow. The trial stays pending; agents with models of single variables
                 learn the known values.
 
@@ -360,7 +361,7 @@ class Study:
 
         def outcome(state: State) -> Any:
             entry = _require_status(state.trials, number, "pending", "partial")
-            action, done = self._done(entry, did, entry.action)
+            action, done = self._done(entry, did)
             merged = _merge(entry, measurement)
             if final:
                 self._require_outcome(number, action, merged.values)
@@ -377,23 +378,33 @@ class Study:
         std: Mapping[str, float] | None = None,
         did: Mapping[str, Any] | None = None,
     ) -> None:
-        """Replace all recorded values of a trial; the agent learns everything again.
+        """Replace recorded values of a trial; the agent learns everything again.
 
-        Arguments and errors are those of :meth:`tell`. A partial trial stays partial. A closed trial stays closed,
-        unless the reward is among the values; then its status is ``"measured"``.
+        Arguments and errors are those of :meth:`tell`. Values and settings that are not named stay as recorded; None
+        removes one. A partial trial stays partial, and a closed one closed, unless the reward is among the values. A
+        failed trial is measured after all.
         """
         number, measurement = _number(trial), self.units.read_measurement(values, std)
 
         def correction(state: State) -> Any:
-            entry = _require_status(state.trials, number, "measured", "partial", "closed")
-            action, done = self._done(entry, did, entry.flat)
-            payload = {"trial": number, **measurement.fields(), "done": done}
+            entry = _require_status(state.trials, number, "measured", "partial", "closed", "failed")
+            action, done = self._done(entry, did)
+            replaced = {*_names_in(values), *(named_values(did) or ())}
+            corrected = Measurement(
+                {
+                    name: value if name in replaced else entry.values.get(name)
+                    for name, value in measurement.values.items()
+                },
+                {name: error for name, error in entry.std.items() if name not in replaced} | measurement.std,
+                {name: count for name, count in entry.counts.items() if name not in replaced} | measurement.counts,
+            )
             if entry.status == "partial":
-                return [("corrected", payload | {"status": "partial"})]
-            payload["values"] = self.units.fill_in(measurement.values, action, entry.context)
-            if entry.status == "closed" and self.units.missing_outcome(action, measurement.values):
+                return [("corrected", {"trial": number, **corrected.fields(), "done": done, "status": "partial"})]
+            corrected = corrected._replace(values=self.units.fill_in(corrected.values, action, entry.context))
+            payload = {"trial": number, **corrected.fields(), "done": done}
+            if entry.status == "closed" and self.units.missing_outcome(action, corrected.values):
                 return [("corrected", payload | {"status": "closed", "reason": entry.reason})]
-            self._require_outcome(number, action, measurement.values)
+            self._require_outcome(number, action, corrected.values)
             return [("corrected", payload)]
 
         self._append(correction)
@@ -420,19 +431,18 @@ class Study:
 
         self._append(closing)
 
-    def _done(self, entry: Entry, did: Any, default: list[float]) -> tuple[Action, list[float] | None]:
+    def _done(self, entry: Entry, did: Any) -> tuple[Action, list[float] | None]:
         """Return the action that was done, and its encoding, None if it is the suggested action.
 
         Args:
             entry: the trial.
-            did: the values that were really set, by name; None if the user does not state them.
-            default: the encoded action that was done if ``did`` is None.
+            did: the values that were really set, by name, if they differ from what was recorded or suggested.
         """
-        action = self.units.from_flat(default)
-        if did is not None:
-            action = self.units.action(did, action)
-            return action, self.units.to_flat(action)
-        return action, None if default is entry.flat else default
+        action = self.units.from_flat(entry.action)
+        if did is None:
+            return action, entry.done
+        action = self.units.action(did, action)
+        return action, self.units.to_flat(action)
 
     def _require_outcome(self, number: int, action: Action, values: Mapping[str, float | None]) -> None:
         if subject := self.units.subject(self.units.missing_outcome(action, values)):
@@ -445,18 +455,19 @@ class Study:
             )
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
-        """Record that a trial gave no result; the agent learns nothing from it.
+        """Record that a trial gave no result, or that its recorded outcome is invalid; the agent learns nothing from it.
 
         Raises:
-            ArgumentError: for an unknown trial, one that has ended, or a reason of more than 10,000 characters.
+            ArgumentError: for an unknown trial, one that has failed or was rejected, or a reason of more than 10,000
+                characters.
         """
-        self._end("failed", trial, reason, "pending", "partial")
+        self._end("failed", trial, reason, "pending", "partial", "measured", "closed")
 
     def reject(self, trial: Trial | int, reason: str = "") -> None:
         """Record that a suggestion will not be tried; the suggestions before the next outcome avoid it.
 
         Raises:
-            ArgumentError: as :meth:`fail`.
+            ArgumentError: for an unknown trial, one that has an outcome or has ended, or a reason as in :meth:`fail`.
         """
         self._end("rejected", trial, reason, "pending")
 
@@ -622,17 +633,18 @@ class Study:
     def _rows(self) -> list[dict[str, Any]]:
         """Return all known rounds as rows of the table."""
         state = self._history.read()
+        ended = {number: state.trials.entries[trial] for trial, number in ends_of(state.events).items()}
         rows: list[dict[str, Any]] = []
         for event in state.events:
             if event.kind in DATA_KINDS:
                 rows += map(self._row, event.payload["rounds"])
-            elif event.kind in ("told", "closed"):
-                rows.append(self._entry_row(state.trials.entries[event.payload["trial"]]))
+            elif event.number in ended and (entry := ended[event.number]).status != "failed":
+                rows.append(self._entry_row(entry))
         return rows + [self._entry_row(entry) for entry in state.trials.pending if entry.status == "partial"]
 
     def _entry_row(self, entry: Entry) -> dict[str, Any]:
         values = self.units.fill_in(entry.values, self.units.from_flat(entry.action), entry.context)
-        return self._row(entry.record | {"values": {**values, **(entry.context or {})}})
+        return self._row(entry.record | {"values": values})
 
     def _row(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return a round as a row of the table."""
@@ -665,7 +677,10 @@ class Study:
 
         Variables with a stated precision have columns ``std(X)`` and ``count(X)`` too.
         """
-        rows = [entry.record | self._row(entry.record) for entry in self.trials]
+        rows = [
+            entry.record | self._row(entry.record | {"values": {**(entry.context or {}), **entry.values}})
+            for entry in self.trials
+        ]
         strings = dict.fromkeys(("why", "reason", "asked", "ended"), pl.String)
         schema = {"number": pl.Int64, "status": pl.String, **self._columns(), **strings}
         frame = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
@@ -715,8 +730,9 @@ def _require_status(trials: Trials, number: int, *statuses: str) -> Entry:
     if entry.status not in statuses:
         advice = {
             "pending": "tell() records its outcome, fail() ends it without one",
-            "measured": "correct() changes its outcome",
-            "closed": "correct() changes its outcome",
+            "measured": "correct() changes its outcome, fail() withdraws it",
+            "closed": "correct() changes its outcome, fail() withdraws it",
+            "failed": "correct() records an outcome after all, register() adds a trial of the same settings",
         }.get(entry.status, "register() adds a trial of the same settings")
         raise ArgumentError(f"trial {number} is {entry.status}, not {statuses[0]}; {advice}")
     return entry
@@ -739,6 +755,12 @@ def _merge(entry: Entry, new: Measurement) -> Measurement:
                 )
     values = {name: entry.values.get(name) if value is None else value for name, value in new.values.items()}
     return Measurement(values, {**entry.std, **new.std}, {**entry.counts, **new.counts})
+
+
+def _names_in(values: Any) -> set[str]:
+    """Return the variables that an outcome, or repeated ones, give a value."""
+    rows = values if isinstance(values, Sequence) and not hasattr(values, "_asdict") else [values]
+    return {name for row in rows for name in named_values(row)}
 
 
 def _without_empty_precision(frame: pl.DataFrame, variables: Iterable[str]) -> pl.DataFrame:
@@ -843,6 +865,10 @@ def describe(
     return units, custom_agent
 
 
+def _label_of(agent: Any) -> str:
+    return agent if isinstance(agent, str) else (agent if isinstance(agent, type) else type(agent)).__name__
+
+
 def trusts(trusted: Collection[str], label: str) -> bool:
     """Return whether the code of an agent may be run: it is installed, or its import path is trusted."""
     name = Spec.from_label(label).name
@@ -865,10 +891,6 @@ def load_study(name: str | None = None, *, storage: Path | str, agent: Any = Non
 
 
 def _reopen(storage: str, name: str, digest: str, agent: bytes) -> Study:
-def _label_of(agent: Any) -> str:
-    return agent if isinstance(agent, str) else (agent if isinstance(agent, type) else type(agent)).__name__
-
-
     log = Log(storage)
     study = Study(log, name, cloudpickle.loads(agent))
     if study._digest != digest:

@@ -48,7 +48,7 @@ from cbo_gym.study.expectation import Expectation, RecommendedAction, Recommende
 from cbo_gym.study.forecast import forecast, forecasts_in_words
 from cbo_gym.study.log import DATA_KINDS, Event
 from cbo_gym.study.stopping import Stopping, find_stopping
-from cbo_gym.study.trials import Entry, History, Trials, missing_variables
+from cbo_gym.study.trials import Entry, History, Trials, ends_of, missing_variables
 from cbo_gym.study.units import ROUNDING, Units
 from cbo_gym.task import Action, Observation, Round, Task
 
@@ -129,9 +129,11 @@ def begin_agent(agent: Any, units: Units, initial: Sequence[Mapping[str, Any]] =
     """
     created, description = _create_agent(agent, units), units.description
     if (modes := modes_of(created)) and description.mode not in modes:
+        source = description.agent if agent is None else agent
+        label = source if isinstance(source, str) else name_of(created)
         raise UnsupportedModeError(
-            f"{description.agent} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent "
-            f"of this mode: {agents_for_mode(known_agents(), units)}"
+            f"{label} plays {', '.join(modes)}; {description.name} is {description.mode}; choose an agent of this "
+            f"mode: {agents_for_mode(known_agents(), units)}"
         )
     created.reset(_task(units, initial), seed=units.description.seed)
     for record in initial:
@@ -198,13 +200,12 @@ def _teach(agent: Any, units: Units, record: Mapping[str, Any], next_context: An
 
 
 def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
-    """Return number of a trial -> last correction of its outcome, if agents had learned the outcome before."""
-    ended, last = set(), {}
+    """Return number of the event that ended a trial -> its last correction, as an event of the outcome or failure."""
+    ends, last = ends_of(events), {}
     for event in events:
-        if event.kind in ("told", "closed"):
-            ended.add(event.payload["trial"])
-        elif event.kind == "corrected" and event.payload["trial"] in ended:
-            last[event.payload["trial"]] = event
+        end = ends.get(event.payload.get("trial"), event.number)
+        if event.kind in ("corrected", "failed") and event.number > end:
+            last[end] = event if event.kind == "failed" else replace(event, kind="told")
     return last
 
 
@@ -244,9 +245,9 @@ class Suggester:
         if self._trials.number == 0:
             self._restore(events, last_correction)
         for event in events[self._trials.number :]:
-            if event.kind in ("told", "closed") and event.payload["trial"] in corrections:
+            if last := corrections.get(event.number):
                 # The last correction of an outcome stands in its place.
-                event = replace(event, kind="told", payload=corrections[event.payload["trial"]].payload)
+                event = replace(last, number=event.number)
             self._apply(event)
         self._is_ahead = False
 
@@ -342,8 +343,10 @@ class Suggester:
     def _find_last_observation(self, events: Sequence[Event]) -> Observation | None:
         """Return the observation of the last round that the agent learned from these events, if there is one."""
         first_trial = next((event.number for event in events if event.kind in ("asked", "registered")), len(events))
+        ended = {number: self._trials.entries[trial] for trial, number in ends_of(events).items()}
         for event in reversed(events[first_trial:]):
-            if event.kind == "told" and self._learns(entry := self._trials.entries[event.payload["trial"]]):
+            entry = ended.get(event.number)
+            if entry is not None and entry.status == "measured" and self._learns(entry):
                 return self._units.observation(entry.record)
             for record in reversed(event.payload["rounds"] if event.kind in DATA_KINDS else ()):
                 if _is_initial(self._units, record):

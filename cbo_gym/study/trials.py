@@ -22,7 +22,7 @@ class Entry:
         do: the values that were set, or are to be set, by name and in the study's units; in :attr:`.Study.trials` only.
         status: ``"pending"``, ``"partial"`` if a part of the outcome was recorded and the rest will follow,
             ``"measured"`` if the outcome was recorded, ``"closed"`` if it was recorded without the reward,
-            ``"failed"``, or ``"rejected"``.
+            ``"failed"`` if there is no result or an invalid one, or ``"rejected"``.
         why: the reason for the suggestion, in words.
         context: the contexts that were observed before.
         values: variable -> value; None if it was not measured, or not yet.
@@ -78,6 +78,15 @@ def missing_variables(values: Mapping[str, float | None]) -> list[str]:
 def any_measured(values: Mapping[str, float | None]) -> bool:
     """Return whether a variable was measured."""
     return len(missing_variables(values)) < len(values)
+
+
+def ends_of(events: Iterable[Event]) -> dict[int, int]:
+    """Return number of a trial -> number of the event that ended it first, with an outcome or as failed."""
+    ends: dict[int, int] = {}
+    for event in events:
+        if event.kind in ("told", "closed", "failed"):
+            ends.setdefault(event.payload["trial"], event.number)
+    return ends
 
 
 class Trials:
@@ -150,11 +159,15 @@ class Trials:
         status = payload.get("status", "measured" if event.kind in ("told", "corrected") else event.kind)
         ended = "" if status == "partial" else event.time
         changes = {"status": status, "reason": payload.get("reason", ""), "ended": ended}
+        entry = self.entries[int(payload["trial"])]
         # A failed or rejected trial keeps the values that were recorded before.
         if "values" in payload:
             changes |= {name: payload.get(name, {}) for name in ("values", "std", "counts")} | {"done": payload["done"]}
-        number = int(payload["trial"])
-        self.entries[number] = entry = replace(self.entries[number], **changes)
+            if entry.context:
+                # A context may have been measured again.
+                measured = {name: value for name, value in payload["values"].items() if value is not None}
+                changes["context"] = {name: measured.get(name, before) for name, before in entry.context.items()}
+        self.entries[entry.number] = entry = replace(entry, **changes)
         if status == "rejected":
             self.rejected.append(entry)
         elif status in ("measured", "closed"):

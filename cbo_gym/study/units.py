@@ -60,7 +60,7 @@ class Units:
         """Return the action that was done.
 
         Args:
-            done: name -> value, which may be outside the bounds.
+            done: name -> value, which may be outside the bounds; None for a name that was not set.
             suggested: the suggested action, which has the values of names that ``done`` leaves out; None without a
                 suggestion.
         """
@@ -75,7 +75,7 @@ class Units:
                 raise ArgumentError(
                     f"{name!r} cannot be set{did_you_mean(name, names)}; the settable names are {names}"
                 )
-        native = {name: self.read_setting(name, value) for name, value in values.items()}
+        native = {name: self.read_setting(name, value) for name, value in values.items() if value is not None}
         return self.codec.from_native(native, self.interface.problem.null_action, suggested)
 
     def past_action(self, done: Mapping[str, Any], values: Mapping[str, Any]) -> Action:
@@ -423,7 +423,9 @@ def _number(name: str, value: object) -> float:
 
 
 def value_in(string: str) -> Any:
-    """Read a number or an interval ``[low, high]``; return any other string, which the study will refuse."""
+    """Read a number, an interval ``[low, high]`` or None; return any other string, which the study will refuse."""
+    if not string.strip():
+        return None
     ends = [number_in(end) for end in string.strip().removeprefix("[").removesuffix("]").split(",")]
     if string.strip().startswith("[") and len(ends) == 2 and None not in ends:
         return ends

@@ -189,6 +189,17 @@ def test_deviations_are_recorded(tmp_path, visitor):
     visitor.send(f"correct-{number}", {"value:biomass": "1.9"})  # and what was set stays
     assert done(stored(tmp_path), -1) == pytest.approx({"ph": 7.9, "feed": 2.0})
     assert stored(tmp_path).trials[-1].values["biomass"] == 1.9
+    visitor.get(f"/studies/1/trials/{number}")
+    visitor.send(f"correct-{number}", {"value:biomass": "", "did:feed": ""})
+    assert done(stored(tmp_path), -1) == pytest.approx({"ph": 7.9})
+    assert stored(tmp_path).trials[-1].values == {"feed": None, "biomass": None, "ph": 7.9, "titre": 1.0}
+    visitor.get(f"/studies/1/trials/{number}")
+    assert said(visitor.send(f"fail-{number}", {"reason": "contaminated"})) == [
+        f"Trial {number} is recorded as failed."
+    ]
+    visitor.get(f"/studies/1/trials/{number}")
+    visitor.send(f"correct-{number}", {"value:titre": "0.5"})
+    assert stored(tmp_path).best_trial.number == number
 
 
 def test_a_part_is_recorded_and_the_rest_or_the_end(tmp_path, visitor):

@@ -16,7 +16,18 @@ from tests.support.study_laboratory import MODES, PAIRS, context, description, e
 FEW = [*(("Random", mode) for mode in MODES), ("Optuna", "hard"), ("Optuna", "soft"), ("TS", "discrete")]
 MANY = [(*PAIRS[index % len(PAIRS)], 200 + index) for index in range(300)]
 #: step -> weight
-STEPS = {"ask": 5, "steer": 3, "register": 1, "tell": 6, "part": 3, "end": 2, "correct": 2, "reopen": 1, "replay": 1}
+STEPS = {
+    "ask": 5,
+    "steer": 3,
+    "register": 1,
+    "tell": 6,
+    "part": 3,
+    "end": 2,
+    "correct": 2,
+    "withdraw": 1,
+    "reopen": 1,
+    "replay": 1,
+}
 ENDS = ("fail", "reject", "close")
 
 
@@ -83,8 +94,10 @@ class RandomStudy:
             self.study = load_study(storage=self.folder / "s.db")
         elif name == "register":
             self.attempt(lambda: study.register(everything_set(self.mode, self.rng), context=self.context()))
-        elif name == "correct" and (entry := self.pick("measured", "partial", "closed")):
+        elif name == "correct" and (entry := self.pick("measured", "partial", "closed", "failed")):
             self.attempt(lambda: study.correct(entry.number, outcome(self.mode, {}, self.rng, entry.context)))
+        elif name == "withdraw" and (entry := self.pick("measured", "closed")):
+            self.attempt(lambda: study.fail(entry.number))
         elif name in ("tell", "part", "end") and running:
             values = self.measured(running)
             std = {"y": 0.1} if self.rng.random() < 0.2 else None

@@ -82,6 +82,44 @@ def test_a_correction_is_learned_from_and_what_was_asked_stays(tmp_path):
     assert other.what_if(done)["titre"] > 5.0
 
 
+def test_a_correction_replaces_what_it_names(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="MCBO")
+    one, other = study.register({"ph": 6.0}), study.register({"feed": 2.0})
+    study.tell(one, {"feed": 2.0, "biomass": 2.5, "titre": 1.0}, did={"ph": 6.5}, std={"biomass": 0.1, "titre": 0.2})
+    study.tell(other, [{"biomass": 2.0, "titre": 0.8}, {"biomass": 2.2, "titre": 0.8}])
+    study.correct(one, {"titre": 1.5})
+    entry = study.trials[0]
+    assert entry.values == {"feed": 2.0, "biomass": 2.5, "ph": 6.5, "titre": 1.5}
+    assert (dict(entry.std), study.to_frame()["do(ph)"][0]) == ({"biomass": 0.1}, pytest.approx(6.5))
+    study.correct(one, {"biomass": None}, did={"ph": 7.0})
+    assert study.trials[0].values == {"feed": 2.0, "biomass": None, "ph": pytest.approx(7.0), "titre": 1.5}
+    study.correct(other, [{"biomass": 2.1}, {"biomass": 2.3}], did={"feed": None})
+    assert study.trials[1].values == {"feed": None, "biomass": pytest.approx(2.2), "ph": None, "titre": 0.8}
+    assert study.data().row(1, named=True)["do(feed)"] is None
+
+
+def test_an_outcome_is_withdrawn_and_recorded_after_all(tmp_path):
+    study = play(fermenter(tmp_path / "f.db", agent="GP-UCB"), 3)
+    best, before = study.best_trial, study.data()
+    study.fail(best.number, "contaminated")
+    assert study.best_trial.number != best.number
+    assert [entry.status for entry in study.trials].count("failed") == 1
+    assert len(study.data()) == 2
+    lose_caches(tmp_path / "f.db")
+    assert load_study(storage=tmp_path / "f.db").recommendation() == study.recommendation()
+    study.correct(best.number, {})
+    assert study.data().equals(before)
+    failed = study.ask()
+    study.fail(failed, "lost")
+    with pytest.raises(ArgumentError, match=r"trial 4 is failed, not pending; correct\(\) records an outcome after all"):
+        study.tell(failed, {"titre": 1.0})
+    study.correct(failed, simulate(failed.do) | {"titre": 9.0})
+    assert study.best_trial.number == 4
+    lose_caches(tmp_path / "f.db")
+    assert load_study(storage=tmp_path / "f.db").recommendation() == study.recommendation()
+
+
+
 def test_an_agent_that_samples_from_its_space_suggests_the_same_after_a_restart(tmp_path):
     agent = "tests.support.agents:Sampler"
     first, _ = (play(fermenter(tmp_path / name, agent=agent), 2) for name in ("a.db", "b.db"))
@@ -114,7 +152,7 @@ def refusing(tmp_path_factory):
         (lambda s: s.what_if({"ph": 1e300}), "value of ph must lie between"),
         (lambda s: s.ask(context=3), "the study has no contexts; given 3; leave out context"),
         (lambda s: s.tell(2, {"titre": 1.0}, did={"pH": 6.0}), "'pH' cannot be set; did you mean 'ph'"),
-        (lambda s: s.fail(1), "trial 1 is measured, not pending"),
+        (lambda s: s.reject(1), "trial 1 is measured, not pending"),
         (lambda s: s.fail(2, "x" * 20_000), "at most 10000 characters"),
         (lambda s: s.correct(2, {"titre": 1.0}), r"trial 2 is pending, not measured; tell\(\) records its outcome"),
         (lambda s: s.add_data([{"titre": 1.0}, {"titre": "?"}]), "row 2: the value of titre"),
@@ -343,7 +381,8 @@ def test_a_context_need_not_be_measured_again(tmp_path):
     study.ask(context={"age": 0.6})
     assert study.to_frame()["age"].to_list()[0] == 0.3
     study.correct(trial, {"age": 0.31, "dose": 0.4, "answer": 1.0})
-    assert study.to_frame()["age"].to_list()[0] == 0.31
+    assert study.to_frame()["age"].to_list() == [0.31, 0.6]
+    assert (study.trials[0].context, study.data()["age"].to_list()) == ({"age": 0.31}, [0.31])
     for context in ([], ""):
         with pytest.raises(ArgumentError, match="the context must give a number"):
             study.ask(context=context)

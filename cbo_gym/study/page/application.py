@@ -373,8 +373,8 @@ async def _trial(
         message = problem.message if problem else f"there is no trial {trial}; there are {len(entries)}"
         return plain_page(problem.status if problem else 404, "No such trial", message)
     # The forms of the trial; the last one is shown if it has the problem.
-    actions = {"measured": ["correct"], "closed": ["correct"], "partial": ["tell", "correct"]}
-    forms = [f"{action}-{trial}" for action in actions.get(entries[trial].status, ["tell"])]
+    actions = {"pending": ["tell"], "partial": ["tell", "correct"]}
+    forms = [f"{action}-{trial}" for action in actions.get(entries[trial].status, ["correct"])]
     form = forms[-1] if problem is not None and problem.form == forms[-1] else forms[0]
     # The trial may have ended meanwhile, so that it has another form.
     if problem is not None and problem.form in (f"tell-{trial}", f"correct-{trial}"):

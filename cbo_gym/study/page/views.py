@@ -143,21 +143,14 @@ def card_of(served: ServedStudy, entry: Entry, problem: FormError | None = None,
 def outcome_of(served: ServedStudy, trial: int, typed: FormInput) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments of :meth:`Study.tell` from a form: the values, and the keywords ``did`` and ``std``.
 
-    The values include those that were set.
+    An empty field of a measured value, or of a value that was to be set, is None.
     """
     entry = served.entries().get(trial)
     done = {} if entry is None else entry.do
-    did = {
-        name: value for name, value in read_numbers(typed, DID).items() if typed[DID + name] != _inputs(done.get(name))
-    }
-    values = read_numbers(typed, VALUE)
-    is_partial = "partial" in typed or (entry is not None and entry.status == "partial")
-    if served.study.interface.sets_variables and not is_partial:
-        values = {**done, **did, **values}
-    if entry is not None and entry.done is not None:
-        # An earlier outcome says that the trial was not done as suggested, so record the full action.
-        did = {**done, **did}
-    return values, {"did": did or None, "std": read_numbers(typed, STD) or None}
+    given, names = read_numbers(typed, DID), [field.removeprefix(DID) for field in typed if field.startswith(DID)]
+    did = {name: given.get(name) for name in names if [*filter(None, typed[DID + name])] != _inputs(done.get(name))}
+    empty = {field.removeprefix(VALUE): None for field in typed if field.startswith(VALUE)}
+    return {**empty, **read_numbers(typed, VALUE)}, {"did": did or None, "std": read_numbers(typed, STD) or None}
 
 
 def counts(entries: Iterable[Entry]) -> dict[str, int]:
