@@ -455,7 +455,7 @@ class Study:
             )
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:
-        """Record that a trial gave no result, or that its recorded outcome is invalid; the agent learns nothing from it.
+        """Record that a trial gave no result, or an invalid outcome; the agent learns nothing from it.
 
         Raises:
             ArgumentError: for an unknown trial, one that has failed or was rejected, or a reason of more than 10,000

@@ -111,13 +111,12 @@ def test_an_outcome_is_withdrawn_and_recorded_after_all(tmp_path):
     assert study.data().equals(before)
     failed = study.ask()
     study.fail(failed, "lost")
-    with pytest.raises(ArgumentError, match=r"trial 4 is failed, not pending; correct\(\) records an outcome after all"):
+    with pytest.raises(ArgumentError, match=r"trial 4 is failed, not pending; correct\(\) records an outcome"):
         study.tell(failed, {"titre": 1.0})
     study.correct(failed, simulate(failed.do) | {"titre": 9.0})
     assert study.best_trial.number == 4
     lose_caches(tmp_path / "f.db")
     assert load_study(storage=tmp_path / "f.db").recommendation() == study.recommendation()
-
 
 
 def test_an_agent_that_samples_from_its_space_suggests_the_same_after_a_restart(tmp_path):
@@ -439,7 +438,7 @@ def test_an_error_of_an_agent_names_the_agent(tmp_path):
     fermenter(tmp_path / "f.db", agent="Random").add_data([simulate({})])
     study = load_study(storage=tmp_path / "f.db", agent=Failing())
     for call in (study.ask, lambda: study.what_if({})):
-        with pytest.raises(OperationError, match=r"the agent Random fails with KeyError: .+; nothing was recorded"):
+        with pytest.raises(OperationError, match=r"the agent Failing fails with KeyError: .+; nothing was recorded"):
             call()
     assert study.events == 1
 
