@@ -389,15 +389,7 @@ class Study:
         def correction(state: State) -> Any:
             entry = _require_status(state.trials, number, "measured", "partial", "closed", "failed")
             action, done = self._done(entry, did)
-            replaced = {*_names_in(values), *(named_values(did) or ())}
-            corrected = Measurement(
-                {
-                    name: value if name in replaced else entry.values.get(name)
-                    for name, value in measurement.values.items()
-                },
-                {name: error for name, error in entry.std.items() if name not in replaced} | measurement.std,
-                {name: count for name, count in entry.counts.items() if name not in replaced} | measurement.counts,
-            )
+            corrected = _replace(entry, measurement, {*_names_in(values), *(named_values(did) or ())})
             if entry.status == "partial":
                 return [("corrected", {"trial": number, **corrected.fields(), "done": done, "status": "partial"})]
             corrected = corrected._replace(values=self.units.fill_in(corrected.values, action, entry.context))
@@ -755,6 +747,14 @@ def _merge(entry: Entry, new: Measurement) -> Measurement:
                 )
     values = {name: entry.values.get(name) if value is None else value for name, value in new.values.items()}
     return Measurement(values, {**entry.std, **new.std}, {**entry.counts, **new.counts})
+
+
+def _replace(entry: Entry, new: Measurement, names: Collection[str]) -> Measurement:
+    """Return the recorded values of a trial with new ones of these names."""
+    values = {name: value if name in names else entry.values.get(name) for name, value in new.values.items()}
+    std = {name: error for name, error in entry.std.items() if name not in names}
+    counts = {name: count for name, count in entry.counts.items() if name not in names}
+    return Measurement(values, {**std, **new.std}, {**counts, **new.counts})
 
 
 def _names_in(values: Any) -> set[str]:

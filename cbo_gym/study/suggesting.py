@@ -203,8 +203,10 @@ def _last_corrections(events: Sequence[Event]) -> dict[int, Event]:
     """Return number of the event that ended a trial -> its last correction, as an event of the outcome or failure."""
     ends, last = ends_of(events), {}
     for event in events:
-        end = ends.get(event.payload.get("trial"), event.number)
-        if event.kind in ("corrected", "failed") and event.number > end:
+        if event.kind not in ("corrected", "failed"):
+            continue
+        end = ends.get(event.payload["trial"], event.number)
+        if event.number > end:
             last[end] = event if event.kind == "failed" else replace(event, kind="told")
     return last
 
