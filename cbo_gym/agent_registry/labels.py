@@ -57,8 +57,10 @@ class Spec:
             # Writing the label must succeed as well.
             str(spec)
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+            # Python's reason for a value that is no literal is an object of its parser.
+            reason = "strings in quotation marks" if "malformed node" in str(error) else str(error)
             raise ArgumentError(
-                f"cannot read {short_repr(label)}; write NAME or NAME(key=value, ...) with literal values ({error})"
+                f"cannot read {short_repr(label)}; write NAME or NAME(key=value, ...) with literal values ({reason})"
             ) from error
         return spec
 

@@ -17,6 +17,7 @@ from cbo_gym.envs.registry import entries
 from cbo_gym.envs.rendering import require_render_mode
 from cbo_gym.envs.scalar import CausalBanditEnv
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, CBOGymError, did_you_mean, short_repr
+from cbo_gym.problems.build import is_yaml_file
 from cbo_gym.task import Action, Observation
 
 # Wrappers that gym.make adds.
@@ -90,6 +91,8 @@ def make_env(spec: Spec, horizon: int | None = None) -> gym.Env[Observation, Act
         return gym.make(spec.name, max_episode_steps=horizon, **spec.keywords)
     except gym.error.UnregisteredEnv as error:
         hint = did_you_mean(spec.name, [entry.id for entry in entries()])
+        if is_yaml_file(spec.name):
+            hint = f"; a problem in a file is played as \"CBO/Custom-v0(problem='{spec.name}')\""
         raise ArgumentError(
             f"cannot make the environment {spec.short_label}: no such id is registered{hint}; see cbo-gym list"
         ) from error

@@ -95,6 +95,10 @@ def test_the_closest_names_are_offered(given, known, hint):
     [
         (lambda: create_agent("MCB0"), "no agent is called 'MCB0'; did you mean 'MCBO'"),
         (lambda: make_env(Spec("CBO/Alpin2-v0")), "no such id is registered; did you mean 'CBO/Alpine2-v0'"),
+        (
+            lambda: make_env(Spec("a.yaml")),
+            'no such id is registered; a problem in a file is played as "CBO/Custom-v0(pro',
+        ),
         (lambda: load_suite("survey2025"), "no suite is called 'survey2025'; did you mean 'survey2026'"),
         (lambda: sweep(["MCB0?"], ["CBO/ToyGraph-v0"], [0], "out"), "nothing fits 'MCB0?'; did you mean 'MCBO'"),
         (lambda: sweep(["MCBO"], ["CBO/Alpin2-v0*"], [0], "out"), "nothing fits 'CBO/Alpin2-v0*'; did you mean 'CBO/A"),

@@ -45,6 +45,7 @@ def test_make_env_takes_parameters_and_a_horizon():
         ("CBO/BinaryTree-v3", 5, "cannot make the environment CBO/BinaryTree-v3: .*see cbo-gym list"),
         ("no id", 5, "cannot make the environment no id: Malformed"),
         ("CBO/Custom-v0", 5, "cannot make the environment CBO/Custom-v0: give the problem to play, problem="),
+        ("CBO/Custom-v0(problem=a.yaml)", 5, r"with literal values \(strings in quotation marks\)"),
     ],
 )
 def test_make_env_names_the_environment_and_what_is_wrong(string, horizon, message):
