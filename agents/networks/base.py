@@ -1,16 +1,16 @@
-"""NetworkAgent: base class of agents that model every node of the diagram, such as MCBO, EIFN and EXCBO."""
+"""Base classes of agents that model every node of the diagram, such as MCBO, EIFN and EXCBO."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cbo_gym.agent import LeaveOneOut
+from cbo_gym.agent import Agent, LeaveOneOut
 from cbo_gym.agents.common.initial import SearchAgent
 from cbo_gym.agents.common.search import best_first
 from cbo_gym.agents.gp.model import GaussianProcess
@@ -21,29 +21,18 @@ from cbo_gym.agents.networks.warmup_exploration import WarmupExploration
 from cbo_gym.task import Action, HardTask, Info, Mode, Observation, SoftTask
 
 
-class NetworkAgent(SearchAgent):
-    """Base class of agents that learn from every node and play the action that :meth:`choose` returns.
-
-    The first action without data is that of :func:`~cbo_gym.agents.common.initial.first_action`. Subclasses set
-    ``network`` in ``setup``, and may set ``warmup`` and ``exploration``.
+class NetworkLearner(Agent):
+    """Base class of agents that learn from every node.
 
     Attributes:
-        make_surrogate: function that returns the surrogate of a node.
-        network: the surrogates of the nodes.
-        warmup: exploration in some of the first rounds; None for none.
-        exploration: replacement of actions from which the agent would learn nothing; None for none.
+        network: the surrogates of the nodes, set in ``setup``.
     """
 
-    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
-    task: SoftTask | HardTask
-    make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
     network: GPNetwork
-    warmup: WarmupExploration | None = None
-    exploration: Exploration | None = None
     # Estimates for the rounds so far, if computed.
     _estimates: np.ndarray | None = None
 
-    def update(self, action: Action, observation: Observation, reward: float, info: Info) -> None:
+    def update(self, action: Action, observation: Observation, reward: Any, info: Info) -> None:
         super().update(action, observation, reward, info)
         self.learn(action, observation, partial=False)
 
@@ -54,6 +43,33 @@ class NetworkAgent(SearchAgent):
         """Add a round to the surrogates' data; a ``partial`` round has no reward."""
         self.network.add(action, observation, partial)
         self._estimates = None
+
+    def sample_outcomes(
+        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
+    ) -> Mapping[str, np.ndarray] | None:
+        return self.network.sample_outcomes(actions, count, seed, noise)
+
+    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
+        return self.network.leave_one_out()
+
+
+class NetworkAgent(NetworkLearner, SearchAgent):
+    """Base class of agents that play the action that :meth:`choose` returns.
+
+    The first action without data is that of :func:`~cbo_gym.agents.common.initial.first_action`. Subclasses set
+    ``network`` in ``setup``, and may set ``warmup`` and ``exploration``.
+
+    Attributes:
+        make_surrogate: function that returns the surrogate of a node.
+        warmup: exploration in some of the first rounds; None for none.
+        exploration: replacement of actions from which the agent would learn nothing; None for none.
+    """
+
+    modes = frozenset({Mode.SOFT, Mode.HARD, Mode.ADVERSARIAL})
+    task: SoftTask | HardTask
+    make_surrogate: ClassVar[MakeNodeSurrogate] = GaussianProcess
+    warmup: WarmupExploration | None = None
+    exploration: Exploration | None = None
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
@@ -74,14 +90,6 @@ class NetworkAgent(SearchAgent):
         with torch.no_grad():
             mean, std = self.network.reward_posterior(inputs)
         return mean.cpu().numpy(), std.cpu().numpy()
-
-    def sample_outcomes(
-        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
-    ) -> Mapping[str, np.ndarray] | None:
-        return self.network.sample_outcomes(actions, count, seed, noise)
-
-    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return self.network.leave_one_out()
 
     def estimated_rewards(self) -> np.ndarray:
         # Cached for the recommendation and the next action.

@@ -18,12 +18,12 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from cbo_gym._util.arguments import whole_number
-from cbo_gym.agent import LeaveOneOut
 from cbo_gym.agents.common.limits import require_device
 from cbo_gym.agents.common.search import Acquisition, Effort
+from cbo_gym.agents.networks.base import NetworkLearner
 from cbo_gym.agents.networks.gp_network import GPNetwork
 from cbo_gym.agents.several_objectives.base import SeveralObjectivesAgent, baseline_of, reference_of, scale_of
-from cbo_gym.task import Action, Info, Observation
+from cbo_gym.task import Action
 
 # Number of noise samples for each drawn network, and for the estimates of rewards.
 NOISE_SAMPLES, MEAN_SAMPLES = 8, 64
@@ -32,15 +32,12 @@ SCREENING_DRAWS, POSTERIOR_DRAWS = 4, 64
 EFFORT = Effort(raw_samples=512, generations=2, restarts=6)
 
 
-class QNEHVINetwork(SeveralObjectivesAgent):
+class QNEHVINetwork(NetworkLearner, SeveralObjectivesAgent):
     """Noisy expected hypervolume improvement on a network of GPs. Plays soft and hard tasks with several objectives.
 
     Args:
         draws: number of networks drawn from the posterior, 1 to 256.
         device: torch device.
-
-    Attributes:
-        network: the GPs of the nodes.
 
     Raises:
         ArgumentError: if an argument is out of range.
@@ -60,18 +57,6 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         self.network = GPNetwork(self.task, self.device, self.observed)
         self.features = self.network.features
         self._noise_seed = int(self.rng.integers(2**31))
-        self._estimates: np.ndarray | None = None
-
-    def update(self, action: Action, observation: Observation, reward: np.ndarray, info: Info) -> None:
-        super().update(action, observation, reward, info)
-        self._learn(action, observation, partial=False)
-
-    def update_partial(self, action: Action, observation: Observation, info: Info) -> None:
-        self._learn(action, observation, partial=True)
-
-    def _learn(self, action: Action, observation: Observation, partial: bool) -> None:
-        self.network.add(action, observation, partial)
-        self._estimates = None
 
     def search(self, seed: int) -> Action:
         estimates = self.estimated_rewards()
@@ -123,14 +108,6 @@ class QNEHVINetwork(SeveralObjectivesAgent):
         noise = self.network.draw_noise(NOISE_SAMPLES, self._noise_seed)
         samples = NOISE_SAMPLES if noise else 1
         return self.network.expectations(inputs, self.observed, noise, POSTERIOR_DRAWS, samples)
-
-    def sample_outcomes(
-        self, actions: Sequence[Action], count: int, seed: int = 0, *, noise: bool = True
-    ) -> Mapping[str, np.ndarray] | None:
-        return self.network.sample_outcomes(actions, count, seed, noise)
-
-    def leave_one_out(self) -> Mapping[str, LeaveOneOut]:
-        return self.network.leave_one_out()
 
     def expected_nodes(self, action: Action) -> Mapping[str, float]:
         return {**self.network.expected_nodes(action), **super().expected_nodes(action)}
