@@ -208,7 +208,7 @@ agent: Random
     [
         (LONG, "horizon: 40", "horizn: 40", "line 14: field horizn: .* did you mean 'horizon'"),
         (LONG, "horizon: 40", "horizon: many", "line 14: field horizon: Input should be a valid integer"),
-        (LONG, "[0, 5]", "[5, 0]", r"line 5: field settable.feed: .*bounds must be low < high.* write \[0, 5\]\?"),
+        (LONG, "[0, 5]", "[5, 0]", r"line 5: field settable.feed: .*bounds must be low < high.*, as \[0, 5\]"),
         (LONG, "[0, 5]", "[0, many]", "line 5: field settable.feed.1: Input should be a valid number"),
         (LONG, "  ph: [", "  pH: [", r"line 6: settable names \['pH'\]; did you mean 'ph'\?"),
         (LONG, "  ph: [", "  titre: [", "line 6: the reward titre is .* it cannot be set"),
