@@ -23,7 +23,9 @@ from cbo_gym._util.arguments import named_values, require_positive, require_trut
 from cbo_gym._util.lazy import LazyMethod
 from cbo_gym._util.validation import field_errors
 from cbo_gym.actions import Integer
+from cbo_gym.agent_registry.finding import known_agents
 from cbo_gym.agent_registry.labels import Spec, is_import_path
+from cbo_gym.agent_registry.zoo import name_of
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError, message_of, short_repr
 from cbo_gym.scm import CausalDiagram
 from cbo_gym.study.batches import batches, instructions
@@ -796,8 +798,8 @@ def create_study(
             or DOT, a graph of networkx, pgmpy, DoWhy or causal-learn, or a list of pairs ``(cause, effect)``; None if
             it is not known.
         candidates: possible diagrams, one of which should be the true one.
-        agent: the label of an agent, such as ``"CBO"``; or an agent object, which must be passed to :func:`load_study`
-            too. None for ``"Auto"``, which chooses an agent that fits the description.
+        agent: the label of an agent, such as ``"CBO"`` or ``"MCBO(beta=3)"``; or an object of another class, which must
+            be passed to :func:`load_study` too. None for ``"Auto"``, which chooses an agent that fits the description.
         prior: an earlier study, whose rounds are copied into this one as an earlier campaign; or its database, or
             ``{"storage": DATABASE, "study": NAME}`` if that has several studies.
         differs: variables that had different mechanisms in the earlier study; all others are the same.
@@ -861,6 +863,11 @@ def describe(
         require_digits(units.codec)
     # The agent must play the study.
     with errors_at("agent"), agents_lock():
+        if not isinstance(agent, str | type | None) and name_of(agent) in known_agents():
+            raise ArgumentError(
+                "the study would know only the name of this agent; give its label with the settings, as in "
+                f"'{name_of(agent)}(name=value)'"
+            )
         begin_agent(custom_agent, units)
     return units, custom_agent
 

@@ -9,6 +9,7 @@ from threading import Lock
 import polars as pl
 import pytest
 
+from cbo_gym.agents import GPUCB
 from cbo_gym.agents.baselines.random import Random
 from cbo_gym.errors import ArgumentError, ArgumentTypeError, OperationError
 from cbo_gym.scm import CausalDiagram
@@ -263,9 +264,9 @@ def test_a_storage_is_a_path(tmp_path, monkeypatch):
 
 
 def test_an_agent_that_cannot_be_copied_is_refused(tmp_path):
-    agent = Random()
+    agent = Failing()
     agent.lock = Lock()
-    with pytest.raises(ArgumentTypeError, match="the agent, an object of type Random, cannot be copied"):
+    with pytest.raises(ArgumentTypeError, match="the agent, an object of type Failing, cannot be copied"):
         fermenter(tmp_path / "f.db", agent)
 
 
@@ -432,6 +433,12 @@ class Failing(Random):
 
     def fantasize(self, action):
         raise KeyError("no luck")
+
+
+def test_an_object_of_an_installed_agent_is_refused(tmp_path):
+    """Other processes would play its label, without its settings."""
+    with pytest.raises(ArgumentError, match=r"give its label with the settings, as in 'GP-UCB\(name=value\)'"):
+        fermenter(tmp_path / "f.db", agent=GPUCB(beta=3.0))
 
 
 def test_an_error_of_an_agent_names_the_agent(tmp_path):
