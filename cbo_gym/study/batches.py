@@ -26,7 +26,8 @@ def batches(units: Units, action: Action, entries: Iterable[Entry], before: floa
         return {}
     inputs, used = np.array(units.codec.to_numbers(action)), dict[str, int]()
     for entry in entries:
-        if entry.number < before:
+        # close() keeps the products of a trial, fail() does not.
+        if entry.number < before and entry.status != "failed":
             is_same = np.abs(units.codec.to_numbers(units.from_flat(entry.action)) - inputs) <= SAME_INPUT
             for product, columns in products:
                 if entry.values.get(product) is not None and is_same[columns].all():

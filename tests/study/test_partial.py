@@ -52,6 +52,8 @@ def test_an_outcome_needs_the_measured_variable(tmp_path):
     study.tell(trial, {"biomass": 3.0}, did={"feed": 2.5})
     assert [entry.status for entry in study.trials] == ["measured", "closed"]
     assert study.register({"measure": "titre", "feed": 2.5}).batches == {"biomass": 1}
+    study.fail(trial, "contaminated")
+    assert study.register({"measure": "titre", "feed": 2.5}).batches == {}
 
 
 @pytest.mark.parametrize(
