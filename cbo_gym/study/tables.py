@@ -326,8 +326,9 @@ class _Reader:
         if row is None:
             return
         where, known = table.header or table.label(row), self._columns.variables
-        others = (other for other in self._unknown(table) if other != name and not did_you_mean(other, known))
-        unknown = [name, *islice(others, MAX_NAMED)]
+        others = [other for other in self._unknown(table) if other != name]
+        misspelt = [other for other in others if did_you_mean(other, known)]
+        unknown = [name, *(other for other in others if other not in misspelt)][: MAX_NAMED + 1]
         what = "the column out, ignore it" if len(unknown) == 1 else "these columns out, ignore them"
         options = " ".join(f"--ignore {each!r}" for each in unknown)
         advice = f"to leave {what}: ignore={unknown}, {options}, or the field of the page"
@@ -355,8 +356,9 @@ class _Reader:
             if (column := self._plain_headers.get(bare_name)) and self._unit(column) is not None:
                 advice = f"or delete the unit if both are the same; {advice}"
                 raise self._unit_error(where, column, with_unit[2], advice)
+        names = " nor ".join(map(repr, [name, *misspelt[:MAX_NAMED]]))
         raise ArgumentError(
-            f"{where}: no variable is called {name!r}{did_you_mean(bare_name, known)}; they are "
+            f"{where}: no variable is called {names}{did_you_mean(bare_name, known)}; they are "
             f"{short_repr(list(known))}; {advice}"
         )
 

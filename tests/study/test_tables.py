@@ -174,6 +174,7 @@ REFUSED = {
         r"line 1: no variable is called 'batch'.* ignore=\['batch', 'by'\], --ignore 'batch' --ignore 'by', or the f",
     ),
     "a typing error": ("feed,ph,titer\n1.5,6,0.25\n", "line 1: no variable is called 'titer'; did you mean 'titre'"),
+    "capitals": ("Feed,pH,titre\n1.5,6,0.25\n", "line 1: no variable is called 'Feed' nor 'pH'; did you mean 'feed'"),
     "a unit in the header": ("feed,ph,titre (g/l)\n1,6,1\n", r"no variable is called 'titre \(g/l\)'; did you mean 't"),
     "no name": (",feed,ph,titre\nMay,1.5,6,0.25\n", "line 1: column 1 has no name.* ignore=.'column 1'"),
     "a name twice": ("feed,ph, feed,titre\n1,6,2,1\n", "line 1: columns 1 and 3 are both 'feed'; rename one"),
