@@ -84,6 +84,7 @@ def _record(units: Units, row: TableRow, differing: Sequence[str]) -> dict[str, 
         units.context(context)
         action = units.past_action(row.done, row.values)
         measurement = units.read_measurement(row.values, row.std)
+        units.require_set_labels(measurement.values, action)
         measurement = measurement._replace(values=units.fill_in(measurement.values, action, context))
         record = {"action": units.to_flat(action), **measurement.fields(), "context": context}
         row_differs = _read_names(re.split(r"[,;]", row.differs or ""), units.interface.nodes)

@@ -365,6 +365,7 @@ class Study:
             entry = _require_status(state.trials, number, "pending", "partial")
             action, done = self._done(entry, did)
             merged = _merge(entry, measurement)
+            self.units.require_set_labels(merged.values, action)
             if final:
                 self._require_outcome(number, action, merged.values)
                 merged = merged._replace(values=self.units.fill_in(merged.values, action, entry.context))
@@ -392,6 +393,7 @@ class Study:
             entry = _require_status(state.trials, number, "measured", "partial", "closed", "failed")
             action, done = self._done(entry, did)
             corrected = _replace(entry, measurement, {*_names_in(values), *(named_values(did) or ())})
+            self.units.require_set_labels(corrected.values, action)
             if entry.status == "partial":
                 return [("corrected", {"trial": number, **corrected.fields(), "done": done, "status": "partial"})]
             corrected = corrected._replace(values=self.units.fill_in(corrected.values, action, entry.context))
@@ -444,8 +446,8 @@ class Study:
             if subject.endswith("are"):
                 later, never = "they follow", "they never come"
             raise ArgumentError(
-                f"{subject} missing; if {later} later, tell({number}, ..., final=False); if {never}, close({number}) "
-                f"after that; if the trial gave no result, fail({number})"
+                f"{subject} missing; if {later} later, tell({number}, ..., final=False), --partial in a shell; if "
+                f"{never}, close({number}) after that; if the trial gave no result, fail({number})"
             )
 
     def fail(self, trial: Trial | int, reason: str = "") -> None:

@@ -262,6 +262,15 @@ class Units:
         known = {**(context or {}), **done}
         return {name: known.get(name) if value is None else value for name, value in values.items()}
 
+    def require_set_labels(self, values: Mapping[str, Any], action: Action) -> None:
+        """Refuse the label of a category that differs from the one that the action set."""
+        for name, label in self.native_values(action).items():
+            if name in self.categories and values.get(name) not in (None, label):
+                raise ArgumentError(
+                    f"{name} was set to {label}; given the value {values[name]}; if that was really set, give "
+                    f"did={{{name!r}: {values[name]!r}}}, --did {name}={values[name]}, or the column do({name})"
+                )
+
     def objective_values(self, action: Action, values: Mapping[str, Any]) -> dict[str, float]:
         """Return the values of the objectives in a round, by name, in their own units."""
         return {name: values[name] if name in values else self.cost(action) or 0.0 for name in self.objectives}
@@ -373,7 +382,10 @@ class Units:
         if context and not names:
             raise ArgumentError(f"the study has no contexts; given {short_repr(context)}; leave out context")
         if not isinstance(context, dict | None) or set(context or {}) != set(names):
-            raise ArgumentError(f"the context must give a number for each of {names}; given {short_repr(context)}")
+            raise ArgumentError(
+                f"the context must give a number for each of {names}; given {short_repr(context)}; write "
+                "context={NAME: NUMBER}, or --context NAME=NUMBER in a shell"
+            )
         return {name: _number(f"the context {name}", (context or {})[name]) for name in names} or None
 
     def to_flat(self, action: Action) -> list[float]:

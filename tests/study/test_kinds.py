@@ -112,6 +112,16 @@ def test_what_was_done_may_be_off_a_step_but_not_of_another_kind(tmp_path):
     told = study.trials[0]
     assert study.units.native_values(study.units.from_flat(told.action)) == done | {"medium": "250"}
     assert told.values["medium"] == "250"
+    message = (
+        "medium was set to 250; given the value A; if that was really set, give did={'medium': 'A'}"
+    )
+    for call in (
+        lambda: study.correct(1, {"medium": "A"}),
+        lambda: study.tell(study.register({"medium": "250"}), MEASURED | {"medium": "A"}, final=False),
+        lambda: study.add_data([MEASURED | {"medium": "A"}], do={"medium": "250"}),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call()
     assert study.what_if({"medium": "A"}).keys() == {"titre"}
     with pytest.raises(ArgumentError, match="line 2: the value of medium must be one of"):
         study.add_data(CSV.replace("250", "C").encode())
