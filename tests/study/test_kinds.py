@@ -112,9 +112,7 @@ def test_what_was_done_may_be_off_a_step_but_not_of_another_kind(tmp_path):
     told = study.trials[0]
     assert study.units.native_values(study.units.from_flat(told.action)) == done | {"medium": "250"}
     assert told.values["medium"] == "250"
-    message = (
-        "medium was set to 250; given the value A; if that was really set, give did={'medium': 'A'}"
-    )
+    message = "medium was set to 250; given the value A; if that was really set, give did={'medium': 'A'}"
     for call in (
         lambda: study.correct(1, {"medium": "A"}),
         lambda: study.tell(study.register({"medium": "250"}), MEASURED | {"medium": "A"}, final=False),
