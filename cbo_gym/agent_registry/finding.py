@@ -213,7 +213,8 @@ def _load(path: str, description: str) -> Any:
     except (Exception, SystemExit) as error:
         # A third-party module may raise anything, and must not end this process.
         reason = f"{_reason(error)}{_name_clash(module)}{import_hint(error)}"
-        raise ArgumentError(f"cannot import {description} from {path!r}: {reason}") from error
+        origin = "" if repr(path) in description else f" from {path!r}"
+        raise ArgumentError(f"cannot import {description}{origin}: {reason}") from error
 
 
 def _reason(error: BaseException) -> str:

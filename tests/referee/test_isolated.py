@@ -65,7 +65,7 @@ def test_what_it_does_wrong_is_named(what, message):
 
 
 def test_an_agent_that_cannot_be_made_or_does_not_play_is_named():
-    with pytest.raises(ArgumentError, match="cannot import the agent 'nowhere:Agent'"):
+    with pytest.raises(ArgumentError, match="cannot import the agent 'nowhere:Agent': ModuleNotFoundError"):
         IsolatedAgent(Spec.parse("nowhere:Agent"))
     with pytest.raises(ArgumentError, match=r"takes no arguments"):
         IsolatedAgent(Spec.parse("tests.support.agents:Centre(bad=1)"))

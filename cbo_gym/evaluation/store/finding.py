@@ -34,7 +34,10 @@ def find_published(run_id: str, store: Path | str | None = None) -> Run:
     if len(matches) != 1:
         fault = f"the ids of {len(matches)} published runs begin with" if matches else "no published run has the id"
         hint = "" if history.is_dir() else "; the repository has replaced runs in results/history"
-        raise ArgumentError(f"{fault} {run_id}; load_published() has them all, as run.id{hint}")
+        raise ArgumentError(
+            f"{fault} {run_id}; load_published() has them all, as run.id, and the argument store (--store) names "
+            f"others than those of the package{hint}"
+        )
     return next(iter(matches.values()))
 
 
