@@ -193,6 +193,9 @@ def test_of_several_runs_of_a_cell_the_newest_that_finished_counts():
         board = leaderboard(runs)
     assert board.per_env["score"].to_list() == [pytest.approx(0.5)]
     assert board.replaced == 2
+    edited = replace(made_up_run("B", 0, [0.5]), optimum=1.5)
+    with pytest.warns(UserWarning, match="runs on 'CBO/Dropwave-v0' are of different systems, .* play the older ones"):
+        leaderboard([runs[0], edited])
     runs = [made_up_run("A", seed, [0.5], machine="2 cores, X", date=f"2026-01-0{seed + 1}") for seed in (0, 1, 2, 5)]
     shown = f"4 finished runs; seeds 0 to 2, 5; cbo-gym {runs[0].version}; 2026-01-01 to 2026-01-06; 2 cores, X."
     assert provenance(leaderboard(runs)) == shown

@@ -6,6 +6,7 @@ The identity of a run is its environment, number of rounds, size of batches, age
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,13 +21,16 @@ from cbo_gym.problems.variations.instance import INSTANCE_KEYWORD
 
 # Suffix of the labels of environments that are played blind.
 BLIND = ", blind"
+# Relative differences up to this size are due to rounding.
+ROUNDING = 1e-6
 
 
 def newest(runs: Iterable[Run]) -> list[Run]:
     """Return one run of each :func:`identity`, sorted by it.
 
     Verified runs are preferred to unverified ones; then the newest revision, the newest version, finished runs, and the
-    latest date. A warning says if unpublished runs of an id differ, as those of two instances of a class may.
+    latest date. A warning says if unpublished runs of an id differ, as those of two instances of a class may, or if
+    runs on an environment have other optima, because its problem was edited.
     """
 
     def rank(run: Run) -> tuple[Any, ...]:
@@ -41,6 +45,16 @@ def newest(runs: Iterable[Run]) -> list[Run]:
             "agents with other parameters labels of their own: evaluate(agent, env, seed, label='k=3')",
             stacklevel=3,
         )
+    scales: defaultdict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for run in best.values():
+        if run.status == "finished":
+            scales[run.env, run.horizon].append((run.optimum, run.random_value))
+    if edited := [env for (env, _), values in scales.items() if any(map(_spread, zip(*values, strict=True)))]:
+        warnings.warn(
+            f"runs on {short_repr(edited[0])} are of different systems, with other optima or values of random actions, "
+            "so they cannot be compared; play the older ones again, or give the problems different names",
+            stacklevel=3,
+        )
     return [best[key] for key in sorted(best)]
 
 
@@ -52,6 +66,11 @@ def _differ(run: Run, later: Run) -> bool:
         return False
     first, second = (table.drop(TIMING_COLUMNS, strict=False) for table in (run.table, later.table))
     return not first.equals(second)
+
+
+def _spread(values: Sequence[float]) -> bool:
+    """Return whether values differ by more than rounding."""
+    return max(values) - min(values) > ROUNDING * max(map(abs, values))
 
 
 def identity(run: Run) -> tuple[str, int, int, str, int]:

@@ -157,7 +157,7 @@ def parts_of(run: Run) -> dict[tuple[str, str], str]:
     def kind_of(name: str) -> str:
         if name in zoo():
             return "agent"
-        return "environment" if is_of_package(name) else "package"
+        return "environment" if is_of_package(name) or name == run.env else "package"
 
     return {(kind_of(name), name): stamp for name, stamp in code_of(run).items()}
 
