@@ -103,6 +103,11 @@ def test_names_import_paths_and_parameters():
     assert evaluate(DuckTyped(), "CBO/ToyGraph-v0", seed=0, horizon=3).table.height == 3
 
 
+class Undecided(Centre):
+    def recommend(self):
+        return None
+
+
 @pytest.mark.parametrize(
     ("agent", "env", "error", "message"),
     [
@@ -117,6 +122,7 @@ def test_names_import_paths_and_parameters():
         (Nonsense(), "CBO/Dropwave-v0", AgentError, r"Nonsense on CBO/Dropwave-v0, seed 0, round 3: .*\[0, 1\]"),
         (Raises(), "CBO/Dropwave-v0", AgentError, "Raises on .* round 1: ZeroDivisionError"),
         (Forgetful(), "CBO/Dropwave-v0", AgentError, r"nothing to recommend.*; call .* super\(\).update\(...\) in an"),
+        (Undecided(), "CBO/Dropwave-v0", AgentError, "recommendation after round 1: .* must be numbers; given None"),
     ],
 )
 def test_clear_errors(agent, env, error, message):

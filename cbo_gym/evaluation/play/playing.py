@@ -192,7 +192,8 @@ class Playing:
             after_update = perf_counter()
             recommendation = self._agent.recommend() if number in self._recommend_after else None
             after_recommend = perf_counter()
-            if number in self._recommend_after:
+        if number in self._recommend_after:
+            with blame_agent(f"{self._where}, recommendation after round {number}"):
                 self._recommended = self._dynamics.read_recommendation(recommendation)
         return after_update - start, after_recommend - after_update
 
