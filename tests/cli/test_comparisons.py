@@ -52,6 +52,9 @@ def test_published_results_of_the_package_have_names(tmp_path, monkeypatch):
     board = leaderboard("mine", beside="mcbo2023", agents=["Random", CENTRE])
     assert set(board.per_env["agent"]) == {"Random", CENTRE}
     assert resolve("results") == package_store()
+    Path("mine").rename("results")
+    with pytest.warns(UserWarning, match="results is a folder here; .* has the published results of the package"):
+        leaderboard("results", beside="results")
 
 
 def test_what_differs_is_said(indices, tmp_path):

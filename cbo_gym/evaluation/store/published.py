@@ -226,6 +226,12 @@ def resolve(store: Path | str) -> Path:
     return named if named.exists() else path
 
 
+def hides_package_store(store: Path | str) -> bool:
+    """Return whether a file or folder here has the name of the folder of the package's published results."""
+    path, packaged = expand_home(store), _own_folder()
+    return str(store) == packaged.name and path.exists() and packaged.exists() and not path.samefile(packaged)
+
+
 def package_store() -> Path:
     """Return the folder of published results inside or next to the package; raise OperationError if it is missing."""
     if not (folder := _own_folder()).is_dir():

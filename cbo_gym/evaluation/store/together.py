@@ -13,7 +13,7 @@ from pathlib import Path
 from cbo_gym.errors import FEW_NAMES
 from cbo_gym.evaluation.runs.results import Run
 from cbo_gym.evaluation.runs.revisions import parts_of
-from cbo_gym.evaluation.store.published import runs_in
+from cbo_gym.evaluation.store.published import hides_package_store, package_store, runs_in
 
 
 class _Summary:
@@ -56,6 +56,10 @@ def _combine_runs(runs: Iterable[Run], others: Iterable[Path | str]) -> Iterator
         own_summary.add(run)
         yield run
     for path in others:
+        if hides_package_store(path):
+            warnings.warn(
+                f"{path} is a folder here; {package_store()} has the published results of the package", stacklevel=3
+            )
         summary = _Summary()
         # The reasons why agents do not play these environments are of no use here.
         candidates = [run for run in runs_in(path) if run.env in own_summary.rounds and run.status != "skipped"]
