@@ -100,6 +100,7 @@ def test_names_import_paths_and_parameters():
     run = evaluate("tests.support.agents:Nonsense( bad_round = 9 )", "CBO/Dropwave-v0", seed=0, horizon=2)
     assert run.agent == "tests.support.agents:Nonsense(bad_round=9)"
     assert evaluate(Centre(), "CBO/Dropwave-v0", seed=0, horizon=1, label="mine").agent == "mine"
+    assert evaluate(Centre(), "CBO/Dropwave-v0", seed=0, horizon=1, label=0.5).agent == "0.5"
     assert evaluate(DuckTyped(), "CBO/ToyGraph-v0", seed=0, horizon=3).table.height == 3
 
 

@@ -96,7 +96,7 @@ def evaluate(
         agent = Spec.parse(agent)
     agent_spec = agent if isinstance(agent, Spec) else None
     agent = agent_of(agent)
-    label = label or str(agent_spec or type(agent).__name__)
+    label = str(label or agent_spec or type(agent).__name__)
     with closing(make_env(spec, rounds_of(env) if horizon is None else horizon)) as instance:
         if any(isinstance(wrapper, OracleInfo) for wrapper in wrappers_of(instance)):
             raise ArgumentError(f"{instance} shows expected rewards, which agents that are evaluated may not see")
