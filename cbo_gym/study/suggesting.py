@@ -305,15 +305,33 @@ class Suggester:
 
     @property
     def unlearned_trials(self) -> str:
-        """The trials that the agent does not learn, because it needs all variables, in words; empty without any."""
+        """The trials, or the variables, that the agent cannot learn without what was not measured, in words."""
         missing = self._trials.missing
-        if not missing or self._takes_missing:
+        if not missing:
             return ""
+        if self._takes_missing:
+            return self._unlearned_effects
         noun, numbers = "trial" if len(missing) == 1 else "trials", ", ".join(map(str, missing))
         names = ", ".join(dict.fromkeys(chain(*missing.values())))
         return (
             f"{self._units.description.agent} learns nothing from {noun} {numbers} without {names}; correct() adds "
             "what was measured"
+        )
+
+    @property
+    def _unlearned_effects(self) -> str:
+        """The causes of the objectives without which the agent learns no mechanism, in words; empty without any."""
+        diagram, agent, state = self._units.interface.knowledge.diagram, self.peek(), self._history.read()
+        if diagram is None or not getattr(agent, "learns_mechanisms", False):
+            return ""
+        records = [*state.imported, *(entry.record for entry in state.trials.entries.values())]
+        measured = {name for record in records for name, value in record["values"].items() if value is not None}
+        causes = diagram.ancestors(objectives := self._units.measured_objectives).difference(measured, objectives)
+        if not (unmeasured := [name for name in diagram.nodes if name in causes]):
+            return ""
+        return (
+            f"{self._units.description.agent} cannot learn the effects of {', '.join(unmeasured)}, which no round "
+            f"measured; measure them, or create a study whose diagram says {unmeasured[0]} [latent]"
         )
 
     def campaigns(self, records: Sequence[Mapping[str, Any]]) -> list[Campaign]:

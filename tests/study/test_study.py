@@ -435,6 +435,17 @@ class Failing(Random):
         raise KeyError("no luck")
 
 
+def test_a_cause_that_is_never_measured_is_named(tmp_path):
+    study = fermenter(tmp_path / "f.db", agent="MCBO")
+    study.tell(study.register({"ph": 6.5}), {"feed": 2.0, "titre": 1.0})
+    message = "MCBO cannot learn the effects of biomass, which no round measured; .* diagram says biomass .latent."
+    assert re.search(message, study.ask().why)
+    with pytest.warns(UnusedDataWarning, match=message):
+        study.recommendation()
+    study.correct(1, {"biomass": 2.0})
+    assert "cannot learn" not in study.ask().why
+
+
 def test_an_object_of_an_installed_agent_is_refused(tmp_path):
     """Other processes would play its label, without its settings."""
     with pytest.raises(ArgumentError, match=r"give its label with the settings, as in 'GP-UCB\(name=value\)'"):
