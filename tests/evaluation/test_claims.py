@@ -76,6 +76,7 @@ def test_judged_together_a_claim_needs_more():
 def test_only_runs_with_the_same_environment_rounds_and_seed_are_compared():
     claim = Claim(better="A", worse="B", envs=[ENV, "CBO/Alpine2-v0"], after=3)
     given = runs("A", [0.9, 0.8] * 5) + runs("B", [0.1], rounds=2) + runs("B", [0.5, 0.5] * 5)
+    given += [replace(run, batch=2) for run in runs("A", [0.1] * 10)]
     first, second = judge(claim, given)
     assert (first.verdict, first.pairs) == ("confirmed", 10)
     assert (second.verdict, second.pairs, second.rounds) == ("not run", 0, 0)

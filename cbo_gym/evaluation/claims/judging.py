@@ -203,9 +203,9 @@ def none_dominates(
 
 
 def _runs_of(runs: Iterable[Run], agent: str, env: str) -> dict[RunKey, Run]:
-    """Return an agent's runs on an environment or pattern."""
+    """Return an agent's runs on an environment or pattern, without batches, because claims are about single actions."""
     pattern = re.compile(re.escape(env).replace(r"\*", "(.*)"))
-    matches = ((run, pattern.fullmatch(run.env)) for run in runs if run.agent == agent)
+    matches = ((run, pattern.fullmatch(run.env)) for run in runs if run.agent == agent and run.batch == 1)
     return {(run.horizon, run.seed, match.groups()): run for run, match in matches if match}
 
 
