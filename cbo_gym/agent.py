@@ -377,15 +377,15 @@ class Agent(ABC):
                 + hint
             )
         if self.task.objectives:
-            best = np.flatnonzero(non_dominated(self.__estimates("estimated_rewards", len(self.task.objectives))))
+            best = np.flatnonzero(non_dominated(self._read_estimates("estimated_rewards", len(self.task.objectives))))
             return [self.history[index].action for index in best]
         if not any(overrides(self, name) for name in ("estimated_rewards", "estimated_violations")):
             return self.__best_round().action
-        violations = self.__estimates("estimated_violations")
-        rewards = np.where(violations <= violations.min(), self.__estimates("estimated_rewards"), -np.inf)
+        violations = self._read_estimates("estimated_violations")
+        rewards = np.where(violations <= violations.min(), self._read_estimates("estimated_rewards"), -np.inf)
         return self.history[int(np.argmax(rewards))].action
 
-    def __estimates(self, method: str, *objectives: int) -> np.ndarray:
+    def _read_estimates(self, method: str, *objectives: int) -> np.ndarray:
         """Return the estimates of all rounds by a method; a maximum of NaN or of another shape would be a wrong one."""
         estimates = np.asarray(getattr(self, method)(), dtype=float)
         shape = (len(self.history), *objectives)

@@ -1,4 +1,4 @@
-"""What a results file says is data: no text in it makes an object but through one door."""
+"""What a results file says is data: no string in it becomes an object unless ``referee.admission`` accepts it."""
 
 import ast
 import re
@@ -22,8 +22,8 @@ from cbo_gym.study.files import read_arguments
 from cbo_gym.study.study import describe
 from tests.support.sources import package_sources
 
-#: what makes an object of a text, and the modules that may use it, each with texts of the caller's own or with what
-#: the door let through
+#: what makes an object of a string, and the modules that may use it, each with the caller's own strings or with those
+#: that ``referee.admission`` accepted
 MAKERS = {
     "importlib.import_module": "_util.lazy agent_registry.finding agents.baselines.learned_graph agents.choice.auto "
     "evaluation.play.players modes problems.build",
@@ -38,7 +38,7 @@ MAKERS = {
     "evaluation.play.grid evaluation.runs.revisions referee.player study.suggesting",
     "agent_registry.finding:create_agent": "evaluation.play.grid referee.player",
     "envs.making:make_env": "cli.environments envs.tasks evaluation.play.grid evaluation.play.runner "
-    "integrations.opening testing",
+    "evaluation.runs.revisions integrations.opening testing",
     "problems.build:import_builder": "referee.admission",
     "problems.build:build_problem": "evaluation.report.curves modes problems.systems.contextual testing",
     "problems.build:load_problem": "",
@@ -86,7 +86,7 @@ def uses():
             yield module.removeprefix("cbo_gym."), used.removeprefix("cbo_gym.")
 
 
-def test_every_user_of_what_makes_objects_of_texts_is_known():
+def test_every_user_of_what_makes_objects_of_strings_is_known():
     found = {name: set() for name in MAKERS}
     for module, name in uses():
         if name in found and not name.startswith(f"{module}:"):

@@ -197,7 +197,9 @@ def _stamp_of_rounds(env: Spec) -> str:
             try:
                 observation, reward, _, _, info = instance.step(space.sample())
                 values = [*observation.values(), reward, info.get("cost", 0.0)]
-                digest.update(b"".join(np.asarray(value, dtype=float).tobytes() for value in values))
+                # Last digits depend on the processor.
+                numbers = [f"{number:.8g}" for value in values for number in np.ravel(value).astype(float)]
+                digest.update(" ".join(numbers).encode())
             # A mechanism may be undefined for an action.
             except CBOGymError as error:
                 digest.update(str(error).encode())
