@@ -453,6 +453,8 @@ class Study:
     def fail(self, trial: Trial | int, reason: str = "") -> None:
         """Record that a trial gave no result, or an invalid outcome; the agent learns nothing from it.
 
+        The suggestions before the next outcome avoid its settings.
+
         Raises:
             ArgumentError: for an unknown trial, one that has failed or was rejected, or a reason of more than 10,000
                 characters.

@@ -398,7 +398,8 @@ class Suggester:
     ) -> list[Action]:
         """Suggest ``count`` actions, given the pending trials; the arguments are those of :meth:`Study.ask`.
 
-        A rejected trial counts as pending until the next outcome, so that it is not suggested again at once.
+        A trial that failed or was rejected counts as pending until the next outcome, so that it is not suggested again
+        at once.
         """
         self._is_ahead = True
         self._learn_last(context)
@@ -407,7 +408,7 @@ class Suggester:
         agent, pending = self.agent, self._trials.pending
         takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
         if takes_pending:
-            pending = [*pending, *self._trials.rejected]
+            pending = [*pending, *self._trials.avoided]
         elif pending or shared:
             raise ArgumentError(
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "

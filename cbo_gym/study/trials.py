@@ -95,14 +95,14 @@ class Trials:
     Attributes:
         entries: the trials by their numbers.
         initial: records of the data that were added before the first trial.
-        rejected: the trials that were rejected since the last outcome.
+        avoided: the trials that failed or were rejected since the last outcome.
         number: number of the last event that was applied.
     """
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
         self.initial: list[Mapping[str, Any]] = []
-        self.rejected: list[Entry] = []
+        self.avoided: list[Entry] = []
         self.number = 0
         self._has_precise_data = False
 
@@ -168,10 +168,10 @@ class Trials:
                 measured = {name: value for name, value in payload["values"].items() if value is not None}
                 changes["context"] = {name: measured.get(name, before) for name, before in entry.context.items()}
         self.entries[entry.number] = entry = replace(entry, **changes)
-        if status == "rejected":
-            self.rejected.append(entry)
+        if status in ("failed", "rejected"):
+            self.avoided.append(entry)
         elif status in ("measured", "closed"):
-            self.rejected.clear()
+            self.avoided.clear()
 
 
 @dataclass(frozen=True)

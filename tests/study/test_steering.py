@@ -40,18 +40,20 @@ def test_every_agent_learns_from_a_registered_trial(agent, mode, tmp_path):
     assert load_study(storage=tmp_path / "s.db").recommendation(context=seen) == recommended
 
 
-def test_suggestions_avoid_what_was_registered_or_rejected(tmp_path):
+@pytest.mark.parametrize("end", ["reject", "fail"])
+def test_suggestions_avoid_what_was_rejected_or_failed(tmp_path, end):
     study, rng = played(tmp_path, "GP-UCB", "soft", rounds=6)
     suggested = study.ask()
-    study.reject(suggested, "too hot for the pump")
+    getattr(study, end)(suggested, "too hot for the pump")
     other = study.ask()
     distance = max(abs(other.do[name] - suggested.do[name]) for name in other.do)
     assert distance > 0.05
-    assert [entry.status for entry in study.trials[-2:]] == ["rejected", "pending"]
+    status = f"{end}ed"
+    assert [entry.status for entry in study.trials[-2:]] == [status, "pending"]
     assert study.trials[-2].reason == "too hot for the pump"
-    with pytest.raises(ArgumentError, match="trial 7 is rejected, not pending"):
+    with pytest.raises(ArgumentError, match=f"trial 7 is {status}, not pending"):
         study.tell(suggested, outcome("soft", suggested.do, rng))
-    assert study.to_frame()["status"].to_list().count("rejected") == 1
+    assert study.to_frame()["status"].to_list().count(status) == 1
     assert study.data().height == 6  # nothing is learned from it
 
 
@@ -67,14 +69,15 @@ class Counting(Random):
         return super().act_given_pending(observation, pending, count, **more)
 
 
-def test_a_rejection_counts_until_the_next_outcome(tmp_path):
+def test_trials_without_a_result_count_until_the_next_outcome(tmp_path):
     study = create_study("s", storage=tmp_path / "s.db", **FERMENTER | {"agent": Counting()})
     study.reject(study.ask(), "too hot")
+    study.fail(study.ask(), "the pump broke")
     trial = study.ask()
     study.tell(trial, simulate(trial.do))
     study.ask()
     study.ask()
-    assert study.agent_snapshot()[1].pending == [1, 1]
+    assert study.agent_snapshot()[1].pending == [1, 2, 1]
 
 
 def test_a_registered_trial_may_lie_outside_the_bounds(tmp_path):
