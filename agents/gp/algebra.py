@@ -52,9 +52,6 @@ class Operation(Kernel):
         """Split ``... x k`` into the operation's own hyper-parameters and those of each part, ``... x k_i`` each."""
         return list(theta.split_with_sizes(self._sizes, -1))
 
-    def with_lengthscale(self, length: float) -> Tensor:
-        return torch.cat([self._own.start, *(part.with_lengthscale(length) for part in self.parts)])
-
 
 class Sum(Operation):
     """The sum of kernels: the covariance of a sum of independent functions."""
@@ -229,9 +226,6 @@ class Stacked(Operation):
 
     def set_zeros(self, zeros: Tensor) -> None:
         """Do nothing, because all copies start from the same hyper-parameters."""
-
-    def with_lengthscale(self, length: float) -> Tensor:
-        return self.parts[0].with_lengthscale(length).repeat(self._dim)
 
     def _split_theta(self, theta: Tensor) -> Tensor:
         """Return the hyper-parameters of each copy, ``... x (d k)`` to ``d x ... x k``."""
