@@ -408,7 +408,7 @@ class Suggester:
         agent, pending = self.agent, self._trials.pending
         takes_pending = hasattr(agent, "act_given_pending") and (not context or hasattr(agent, "set_context"))
         if takes_pending:
-            pending = [*pending, *self._trials.avoided]
+            pending = [*pending, *self._trials.avoided.values()]
         elif pending or shared:
             raise ArgumentError(
                 f"{self._units.description.agent} suggests one trial at a time; record the outcome of the pending "

@@ -95,14 +95,14 @@ class Trials:
     Attributes:
         entries: the trials by their numbers.
         initial: records of the data that were added before the first trial.
-        avoided: the trials that failed or were rejected since the last outcome.
+        avoided: the trials that failed or were rejected since the last outcome, by their numbers.
         number: number of the last event that was applied.
     """
 
     def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
         self.initial: list[Mapping[str, Any]] = []
-        self.avoided: list[Entry] = []
+        self.avoided: dict[int, Entry] = {}
         self.number = 0
         self._has_precise_data = False
 
@@ -169,7 +169,7 @@ class Trials:
                 changes["context"] = {name: measured.get(name, before) for name, before in entry.context.items()}
         self.entries[entry.number] = entry = replace(entry, **changes)
         if status in ("failed", "rejected"):
-            self.avoided.append(entry)
+            self.avoided[entry.number] = entry
         elif status in ("measured", "closed"):
             self.avoided.clear()
 

@@ -75,9 +75,15 @@ def test_trials_without_a_result_count_until_the_next_outcome(tmp_path):
     study.fail(study.ask(), "the pump broke")
     trial = study.ask()
     study.tell(trial, simulate(trial.do))
+    other = study.ask()
+    study.tell(other, simulate(other.do))
     study.ask()
     study.ask()
     assert study.agent_snapshot()[1].pending == [1, 2, 1]
+    # A withdrawn outcome counts once, also when the agent learns again from the log.
+    study.fail(other, "the probe was dirty")
+    study.ask()
+    assert study.agent_snapshot()[1].pending[-1] == 3
 
 
 def test_a_registered_trial_may_lie_outside_the_bounds(tmp_path):
