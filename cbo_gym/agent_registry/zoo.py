@@ -42,6 +42,7 @@ def zoo() -> dict[str, str]:
 
 
 def name_of(agent: object) -> str:
-    """Return the name by which users know an agent: its entry point's if it is of the zoo, otherwise its class's."""
-    path = f"{type(agent).__module__}:{type(agent).__qualname__}"
-    return next((name for name, found in zoo().items() if found == path), type(agent).__name__)
+    """Return the name by which users know an agent or a class: that of its entry point in the zoo, else the class's."""
+    cls = agent if isinstance(agent, type) else type(agent)
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    return next((name for name, found in zoo().items() if found == path), cls.__name__)

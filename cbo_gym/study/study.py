@@ -877,7 +877,7 @@ def describe(
 
 
 def _label_of(agent: Any) -> str:
-    return agent if isinstance(agent, str) else (agent if isinstance(agent, type) else type(agent)).__name__
+    return agent if isinstance(agent, str) else name_of(agent)
 
 
 def trusts(trusted: Collection[str], label: str) -> bool:

@@ -450,6 +450,8 @@ def test_an_object_of_an_installed_agent_is_refused(tmp_path):
     """Other processes would play its label, without its settings."""
     with pytest.raises(ArgumentError, match=r"give its label with the settings, as in 'GP-UCB\(name=value\)'"):
         fermenter(tmp_path / "f.db", agent=GPUCB(beta=3.0))
+    fermenter(tmp_path / "f.db", agent=GPUCB)
+    assert load_study(storage=tmp_path / "f.db").description.agent == "GP-UCB"
 
 
 def test_an_error_of_an_agent_names_the_agent(tmp_path):
